@@ -29,9 +29,7 @@ FLAGS = ["-std=c++20", "-O3", "-shared", "-fPIC", "-ffp-contract=fast", "-fno-ma
 TUNINGS: tuple[list[str], ...] = (["-march=native"], ["-mcpu=native"], [])  # the first that the compiler knows
 
 # The structures of `engine.cpp`, which says what they hold. Arrays are NumPy's, of the types that it names.
-Shape = namedtuple(
-    "Shape", "vocab places width layers heads batch positions scored shared branches own", defaults=(0, 1, 0)
-)
+Shape = namedtuple("Shape", "vocab places width layers heads batch positions scored shared branches own")
 Data = namedtuple("Data", "prompts padding shift outputs starts tokens weights steps ending mean sequence")
 Thoughts = namedtuple("Thoughts", "passes own kind skipped")
 Noise = namedtuple("Noise", "key counter threshold scale")
@@ -76,7 +74,10 @@ def library() -> ctypes.CDLL:
 
 def built(source: Path) -> Path:
     """The library of a source, from the cache or built now."""
-    compiler = _compiler()
+    found = map(shlex.split, (os.environ.get("CXX", ""), *COMPILERS))
+    compiler = next((words for words in found if words and shutil.which(words[0])), None)
+    if compiler is None:
+        raise OSError("no C++ compiler is found; install one, or name it in $CXX")
     for tuning in TUNINGS:  # macros that a compiler defines tell its version, and what the processor has
         command = [*compiler, *FLAGS, *tuning]
         macros = subprocess.run([*command, "-dM", "-E", "-x", "c++", os.devnull], capture_output=True)
@@ -92,13 +93,6 @@ def built(source: Path) -> Path:
             raise OSError(f"{compiler[0]}: {' '.join(done.stderr.split())[:200]}")
         os.replace(made, file)  # a process that built it at the same time built the same
     return file
-
-
-def _compiler() -> list[str]:
-    for command in (os.environ.get("CXX", ""), *COMPILERS):
-        if (words := shlex.split(command)) and shutil.which(words[0]):
-            return words
-    raise OSError("no C++ compiler is found; install one, or name it in $CXX")
 
 
 def _folder() -> Path:

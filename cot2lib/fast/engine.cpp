@@ -2,7 +2,7 @@
 //
 // The torch stack (`cot2lib/model/stack.py`) is what readers read, and what runs on a GPU. This file computes the same
 // with everything in the core's cache; parity tests bind the two. Functions have torch's names; `NAME_back` is the
-// gradient of NAME by hand. `__init__.py` builds and calls it, and says what is in the structures that it hands over.
+// gradient of NAME by hand, as far as inputs go, and `NAME_weights` that of its weights. `__init__.py` builds it.
 //
 // Rows of all arrays are positions x inputs: position 0 of every input first. So a pass over some positions finds the
 // keys and values of those before it in place. Inputs may come by their padding, and rows of padding be left out:
@@ -98,7 +98,7 @@ template <class V> INLINE V inverse_root(V x) {
 
 enum Side { PLAIN, TURNED };
 
-// c (row, column) = init + a b, each with the distance of its rows: a (row, k), or (k, row) if it is turned; b (k, column);
+// c (row, column) = init + a b, each with the distance of its rows: a (row, k), or (k, row) if turned; b (k, column);
 // init null for zeros, a row (at a distance of 0), or c itself.
 struct Product {
   const float* a; Side side; Int a_row;
@@ -150,11 +150,12 @@ void product(Int rows, Int columns, Int k, Product&& p) {
   p.side ? panels<TURNED>(rows, columns, k, p) : panels<PLAIN>(rows, columns, k, p);
 }
 
-// What Python hands over, field by field in eight bytes each, an array as its address and its sizes -------------------
+// What Python hands over, field by field in eight bytes each, an array as its address and its sizes ------------------
 template <class T, int D = 1> struct Array {
   T* at;
   Int size[D];
   T& operator[](Int i) const { return at[i]; }
+  T* row(Int i, Int j = 0) const { return at + (D == 2 ? i : i * size[1] + j) * size[D - 1]; }
 };
 typedef Array<const Int> Ints1;
 typedef Array<const Int, 2> Ints2;
@@ -170,7 +171,7 @@ struct Data {
   Ints2 prompts;
   Ints1 padding, shift, outputs, starts, tokens;  // places before the first that counts; how many outputs are scored
   Array<const float> weights;
-  Int steps, ending, mean, sequence;  // most outputs, those after the answer; whether a mean, and with the prompt, is scored
+  Int steps, ending, mean, sequence;  // most outputs; those after the answer; whether the mean, and prompts, are scored
 
   // f(token, weight) for every entry of an input's target at an output.
   template <class F> void each_entry(Int variant, Int input, Int output, F f) const {
@@ -179,23 +180,23 @@ struct Data {
   }
 };
 
-// Positions low..high that are computed together, of which the last are scored; its dropout lanes; whether it computes the
-// slot of the thought that the next pass is fed.
+// Positions low..high that are computed together, the last of them scored; dropout lanes; whether it computes the slot
+// of the thought that the next pass is fed.
 struct Pass { Int low, high, scored, lane = 0, end = 0, slot = 0; };
 enum Kind { BASE, HIDDEN, SLOT };  // in the order of `cot2lib.training.fused.KINDS`
 struct Thoughts { Array<const Pass, 2> passes; Int own, kind, skipped; };  // the first are the model's own
 struct Noise { Key key; Array<const Key> counter; Int threshold; double scale; };  // a threshold of 0 is no dropout
-struct Optimiser { Floats mean, square; Array<const float> rates; double decay, beta2; Int frozen; };  // the first frozen
+struct Optimiser { Floats mean, square; Array<const float> rates; double decay, beta2; Int frozen; };
 struct Work { Floats gradient; Array<Key> draws; Floats scratch; };
 
-// A rule that samples thoughts: tokens (paper, section 5.1) or a point of a simplex (5.2), draws and most tokens of an action.
+// A rule that samples thoughts, tokens (paper, section 5.1) or a point of a simplex (5.2): draws, most tokens of one.
 struct Policy { Int kind, draws, most; double temperature, gamma, floor; Int masked; };
 enum Rule { TOKENS, POINT };
 struct Terms { Int ratio; double clip, kl; Int scaled, updates; };  // the objective, and how often it is descended
 enum Ratio { GEOMETRIC, PRODUCT, PER_DRAW };                        // in the order of `cot2lib.losses.RATIOS`
 
-// Rollouts, each prompt's side by side: tokens, how many are apart, logarithms of a point's entries, each (thought, rollout,
-// .), answers, and log-densities (output, rollout, draw) under three policies.
+// Rollouts, each prompt's side by side: by thought their tokens, of a point how many have entries of their own and the
+// logarithms of its entries; answers; log-densities (output, rollout, draw) under three policies.
 struct Traces {
   Array<Int, 3> tokens; Array<Int, 2> apart; Densities points; Array<Int> answers; Densities old, now, reference;
 };
@@ -374,7 +375,7 @@ INLINE double softmax(float* row, Int begin, Int end, Int first, Int last, float
   for (Int k = begin; k < end; k += LANES, places += (int32_t)LANES) {
     vec x = load<vec>(row + k) * scale;
     if (hidden) x += load<vec>(hidden + k);
-    x = (places >= (int32_t)first) & (places < (int32_t)last) ? x : least;
+    x = ((places >= (int32_t)first) & (places < (int32_t)last)) ? x : least;
     store(row + k, x);
     highest = x > highest ? x : highest;
   }
@@ -411,7 +412,7 @@ void adamw(Run& r, const Optimiser& o, double rate, Int step) {
   });
 }
 
-// Keyed randomness, as in `cot2lib.kit.random` -------------------------------------------------------------------------
+// Keyed randomness, as in `cot2lib.kit.random` -----------------------------------------------------------------------
 constexpr Key GOLDEN = 0x9E3779B97F4A7C15, SIGNS = 0x8000800080008000;
 
 INLINE Key mixed(Key x) {  // the SplitMix64 finaliser
@@ -452,7 +453,7 @@ void dropout(const Run& r, const float* x, const float* residual, float* out, In
     }
 }
 
-// Linear maps, in rows begin..end --------------------------------------------------------------------------------------
+// Linear maps, in rows begin..end ------------------------------------------------------------------------------------
 // y = x W + bias.
 void linear(const Linear& l, const float* x, float* y, Int begin, Int end) {
   y += begin * l.width + l.first;
@@ -470,31 +471,26 @@ void linear_weights(const Linear& l, const float* x, const float* d_y, Int begin
   const Int rows = end - begin;
   x += begin * l.in, d_y += begin * l.width + l.first;
   product(l.in, l.out, rows, {x, TURNED, l.in, d_y, l.width, l.d_weight, l.width, l.d_weight, l.width});
-  Int i = 0;
-  for (; i + 4 <= rows; i += 4)  // a row at a time would wait for the sums of the row before
-    vectors(l.out, [&]<class V>(V, Int j) {
-      auto row = [&](Int n) { return load<V>(d_y + (i + n) * l.width + j); };
-      store(l.d_bias + j, load<V>(l.d_bias + j) + ((row(0) + row(1)) + (row(2) + row(3))));
-    });
-  for (; i < rows; i++) add(l.d_bias, d_y + i * l.width, 1, l.out);
+  for (Int i = 0; i < rows; i++) add(l.d_bias, d_y + i * l.width, 1, l.out);
 }
 
-// Attention: every input and head by itself, in blocks of queries ------------------------------------------------------
-// One head of one input, from a column on. Rows of an input lie apart, often by a multiple of 4 KiB, where they compete for
-// the same places of the cache. So a head's rows are gathered first, padded by what follows, which is not given back.
+// Attention: every input and head by itself, in blocks of queries ----------------------------------------------------
+// One head of one input, from a column on. Rows of an input lie apart, often by a multiple of 4 KiB, where they
+// compete for the same places of the cache. So a head's rows are gathered first, padded by what follows them.
 struct Head {
   const Run& r;
-  const Int input, column, first = r.first[input];  // first: position that has a row
+  const Int input, column;
 
   float* row(float* array, Int width, Int p) const { return array + (r.starts[p] + input) * width + column; }
   void take(float* to, float* array, Int width, Int low, Int high) const {
-    for (Int p = low, wide = r.wide; p < high; p++)
-      vectors(wide, [to = to + p * wide, from = row(array, width, p)]<class V>(V, Int j) { store(to + j, load<V>(from + j)); });
+    for (Int p = low, wide = r.wide; p < high; p++) {
+      const float* from = row(array, width, p);
+      vectors(wide, [&]<class V>(V, Int j) { store(to + p * wide + j, load<V>(from + j)); });
+    }
   }
   void give(const float* from, float* array, Int width, Int low, Int high) const {
-    for (Int p = low, head = r.head, wide = r.wide; p < high; p++) {
+    for (Int p = low, j = 0, head = r.head, wide = r.wide; p < high; p++, j = 0) {
       float* to = row(array, width, p);
-      Int j = 0;
       for (; j + EIGHT <= head; j += EIGHT) store(to + j, load<vec8>(from + p * wide + j));
       for (; j < head; j++) to[j] = from[p * wide + j];
     }
@@ -503,11 +499,8 @@ struct Head {
 
 // A block of queries low..last. They see keys from `begin` on, most of the padding before them left out, up to `end`.
 struct Queries {
-  const Int low, last, begin, end, rows = last - low, keys = last - begin;
-
-  Queries(Int low, Int high, Int padding)
-      : low(low), last(std::min(low + QUERIES, high)), begin(std::min(padding, last) / PADDED * PADDED),
-        end(padded(last)) {}
+  const Int low, high, padding, last = std::min(low + QUERIES, high), end = padded(last);
+  const Int begin = std::min(padding, last) / PADDED * PADDED, rows = last - low, keys = last - begin;
 };
 
 // Rows of attention weights (query, key) times dropout multipliers, which begin at `lanes`.
@@ -523,15 +516,14 @@ void attention(Run& r, const Block& block, Int low, Int high, Int lane) {
   const float scale = 1 / std::sqrt((float)r.head);
   for (Int n = 0; n < r.b * r.s.heads; n++) {
     const Head head{r, n / r.s.heads, n % r.s.heads * r.head};
-    const Int there = head.first;
-    const Int begun = std::max(low, there), padding = r.padding[head.input];
+    const Int there = r.first[head.input], begun = std::max(low, there), padding = r.padding[head.input];
     float* all = block.seen + n * r.s.positions * keys;
     head.take(r.query, block.qkv, 3 * d, begun, high);
     head.take(r.key, block.qkv + d, 3 * d, there, high);
     transpose(r.key + there * wide, high - there, wide, r.turned + there, keys);
     head.take(r.value, block.qkv + 2 * d, 3 * d, there, high);
     for (Int query = begun; query < high; query += QUERIES) {
-      const Queries q(query, high, padding);
+      const Queries q{query, high, padding};
       float *out = r.out + q.low * wide, *seen = all + q.low * keys;
       product(q.rows, q.end - q.begin, r.head,
               {r.query + q.low * wide, PLAIN, wide, r.turned + q.begin, keys, seen + q.begin, keys});
@@ -557,8 +549,7 @@ void attention_back(Run& r, const Block& block, Int low, Int high, bool later, I
   const float scale = 1 / std::sqrt((float)r.head);
   for (Int n = 0; n < r.b * r.s.heads; n++) {
     const Head head{r, n / r.s.heads, n % r.s.heads * r.head};
-    const Int there = head.first;
-    const Int begun = std::max(low, there);
+    const Int there = r.first[head.input], begun = std::max(low, there);  // there: the first position that has a row
     const float* all = block.seen + n * r.s.positions * keys;
     head.take(r.query, block.qkv, 3 * d, begun, high);
     head.take(r.key, block.qkv + d, 3 * d, there, high);
@@ -572,7 +563,7 @@ void attention_back(Run& r, const Block& block, Int low, Int high, bool later, I
       for (float* sums : {r.d_key, r.d_value}) std::fill(sums + there * wide, sums + high * wide, 0.0f);
     }
     for (Int low_query = begun; low_query < high; low_query += QUERIES) {
-      const Queries q(low_query, high, r.padding[head.input]);
+      const Queries q{low_query, high, r.padding[head.input]};
       float *query = r.query + q.low * wide, *d_out = r.out + q.low * wide, *d_scores = r.scores + q.begin;
       float *d_key = r.d_key + q.begin * wide, *d_value = r.d_value + q.begin * wide;
       const float* seen = all + q.low * keys;
@@ -595,7 +586,7 @@ void attention_back(Run& r, const Block& block, Int low, Int high, bool later, I
   }
 }
 
-// The model ------------------------------------------------------------------------------------------------------------
+// The model ----------------------------------------------------------------------------------------------------------
 // f(row, at, weight) for each embedding that makes up a row, which begins at `at` of the flat array: that of its place
 // first, of a prompt's token, and of the entries of a fed target, but for the first `own` thoughts.
 template <class F> void each_embedding(const Run& r, const Data& fed, Int positions, Int variant, Int own, F f) {
@@ -604,7 +595,7 @@ template <class F> void each_embedding(const Run& r, const Data& fed, Int positi
     for (Int row = r.starts[p], i = 0; row < r.starts[p + 1]; row++, i++) {
       f(row, r.place(p, i), 1.0f);
       if (p < tokens) {
-        Int token = r.data.prompts[r.inputs[i] * tokens + p];
+        Int token = r.data.prompts.row(r.inputs[i])[p];
         f(row, token % vocab * d, 1.0f);
         if (token >= vocab) f(row, (token / vocab - 1) * d, 1.0f);  // a pair
       } else if (p >= tokens + own) {
@@ -635,22 +626,20 @@ void mix(Run& r, const float* alpha, Int position, Int rows, Int depth) {
   product(rows, r.d, r.s.vocab, {alpha, PLAIN, r.vocab, r.flat, r.d, x, r.d, x, r.d});
 }
 
-// dE += alpha dz^T of mixtures, `rows` from a position on.
-void mix_back(Run& r, Int position, Int rows) {
-  float *d_x = r.rows_at(r.d_x, position, r.d), *d_table = r.gradient;
-  product(r.s.vocab, r.d, rows, {r.alpha, TURNED, r.vocab, d_x, r.d, d_table, r.d, d_table, r.d});
+// dE += a^T x of rows that have an entry for each token, and of states: dl^T h of logits, alpha^T dz of mixtures.
+void table_weights(Run& r, const float* a, const float* x, Int rows) {
+  product(r.s.vocab, r.d, rows, {a, TURNED, r.vocab, x, r.d, r.gradient, r.d, r.gradient, r.d});
 }
 
-// What a layer computes of a pass: keys and values of rows begin..end, all else of rows low..end, from position `first`
-// on; where its dropout multipliers begin: of attention's weights, of its projection, of the MLP.
+// What a layer computes of a pass: keys and values of rows begin..end, all else of rows low..end, from position
+// `first` on; where its dropout multipliers begin: of attention's weights, of its projection, of the MLP.
 struct Part {
-  Int first, low, begin, end, weights, attn, mlp;
-
-  Part(const Run& r, const Pass& p, Int layer)
-      : first(layer + 1 == r.s.layers ? p.high - p.scored : p.low), low(r.starts[first]), begin(r.starts[p.low]),
-        end(r.starts[p.high]),
-        weights(p.lane + r.b * (p.high - p.low) * (r.d + layer * (r.s.heads * p.high + 2 * r.d))),
-        attn(weights + r.b * r.s.heads * (p.high - first) * p.high), mlp(attn + r.b * (p.high - first) * r.d) {}
+  const Run& r;
+  const Pass& p;
+  const Int layer, first = layer + 1 == r.s.layers ? p.high - p.scored : p.low;
+  const Int low = r.starts[first], begin = r.starts[p.low], end = r.starts[p.high];
+  const Int weights = p.lane + r.b * (p.high - p.low) * (r.d + layer * (r.s.heads * p.high + 2 * r.d));
+  const Int attn = weights + r.b * r.s.heads * (p.high - first) * p.high, mlp = attn + r.b * (p.high - first) * r.d;
 };
 
 constexpr Int CHUNK = 256;  // rows that go through an MLP together, which keeps them in the core's cache
@@ -669,12 +658,9 @@ void mlp_back(Run& r, Block& k, Int begin, Int end) {
   layer_norm_back(k.ln_2, r.d_normed, r.d_x, begin, end, r.d);
 }
 
-void mlp_weights(Block& k, Int begin, Int end) {
-  linear_weights(k.mlp_proj, k.act, k.d_mlp, begin, end);
-  linear_weights(k.c_fc, k.ln_2.out, k.d_fc, begin, end);
-}
-
-void attention_weights(Block& k, const Part& at, Int d) {
+void block_weights(Block& k, const Part& at, Int d) {
+  linear_weights(k.mlp_proj, k.act, k.d_mlp, at.low, at.end);
+  linear_weights(k.c_fc, k.ln_2.out, k.d_fc, at.low, at.end);
   linear_weights(k.attn_proj, k.attended, k.d_attn, at.low, at.end);
   linear_weights(k.c_attn.columns(0, d), k.ln_1.out, k.d_qkv, at.low, at.end);
   linear_weights(k.c_attn.columns(d, 2 * d), k.ln_1.out, k.d_qkv, at.begin, at.end);
@@ -684,11 +670,10 @@ void attention_weights(Block& k, const Part& at, Int d) {
 // the rows of the last scored positions.
 void forward(Run& r, const Pass& p) {
   const Int d = r.d;
-  if (r.noise.threshold)
-    dropout(r, r.blocks[0].x, nullptr, r.blocks[0].x, r.starts[p.low], r.starts[p.high], p.lane);
+  if (float* x = r.blocks[0].x; r.noise.threshold) dropout(r, x, nullptr, x, r.starts[p.low], r.starts[p.high], p.lane);
   for (Int layer = 0; layer < r.s.layers; layer++) {
     Block& k = r.blocks[layer];
-    Part at(r, p, layer);
+    const Part at{r, p, layer};
     layer_norm(k.ln_1, k.x, at.begin, at.end, d);
     linear(k.c_attn.columns(0, d), k.ln_1.out, k.qkv, at.low, at.end);
     linear(k.c_attn.columns(d, 2 * d), k.ln_1.out, k.qkv, at.begin, at.end);
@@ -703,27 +688,24 @@ void forward(Run& r, const Pass& p) {
   linear(r.lm_head, r.ln_f.out, r.logits, low, end);
 }
 
-// Backward from dh of a pass, which is in d_normed, to that of its embeddings, which is left in d_x. Adds what the pass
-// does to the gradients of keys and values of earlier positions, of norms, and if `weights` those of matrices.
+// Backward from dh of a pass, which is in d_normed, to that of its embeddings, which is left in d_x. Adds what the
+// pass does to the gradients of keys and values of earlier positions, of norms, and if `weights` those of matrices.
 void backward(Run& r, const Pass& p, bool later, bool weights) {
   const Int d = r.d;
   std::fill(r.rows_at(r.d_x, p.low, d), r.rows_at(r.d_x, p.high, d), 0.0f);
   layer_norm_back(r.ln_f, r.d_normed, r.d_x, r.starts[p.high - p.scored], r.starts[p.high], d);
   for (Int layer = r.s.layers - 1; layer >= 0; layer--) {
     Block& k = r.blocks[layer];
-    Part at(r, p, layer);
+    const Part at{r, p, layer};
     dropout(r, r.d_x, nullptr, k.d_mlp, at.low, at.end, at.mlp);
-    for (Int row = at.low; row < at.end; row += CHUNK) {
-      mlp_back(r, k, row, std::min(row + CHUNK, at.end));
-      if (weights) mlp_weights(k, row, std::min(row + CHUNK, at.end));
-    }
+    for (Int row = at.low; row < at.end; row += CHUNK) mlp_back(r, k, row, std::min(row + CHUNK, at.end));
     dropout(r, r.d_x, nullptr, k.d_attn, at.low, at.end, at.attn);
     linear_back(k.attn_proj, k.d_attn, r.d_normed, at.low, at.end);
     attention_back(r, k, at.first, p.high, later, at.weights);
     linear_back(k.c_attn.columns(d, 2 * d), k.d_qkv, r.d_normed, at.begin, at.end);
     linear_back(k.c_attn.columns(0, d), k.d_qkv, r.d_normed, at.low, at.end, true);
     layer_norm_back(k.ln_1, r.d_normed, r.d_x, at.begin, at.end, d);
-    if (weights) attention_weights(k, at, d);
+    if (weights) block_weights(k, at, d);
   }
   if (r.noise.threshold) dropout(r, r.d_x, nullptr, r.d_x, r.starts[p.low], r.starts[p.high], p.lane);
 }
@@ -733,11 +715,9 @@ void logits_back(Run& r, const Pass& p) {
   linear_back(r.lm_head, r.logits, r.d_normed, r.starts[p.high - p.scored], r.starts[p.high]);
 }
 
-// dE += dl^T h.
 void logits_weights(Run& r, const Pass& p) {
-  const Int low = r.starts[p.high - p.scored], count = r.starts[p.high] - low;
-  float *d_logits = r.logits + low * r.vocab, *h = r.ln_f.out + low * r.d, *d_table = r.gradient;
-  product(r.s.vocab, r.d, count, {d_logits, TURNED, r.vocab, h, r.d, d_table, r.d, d_table, r.d});
+  const Int low = p.high - p.scored, rows = r.starts[p.high] - r.starts[low];
+  table_weights(r, r.rows_at(r.logits, low, r.vocab), r.rows_at(r.ln_f.out, low, r.d), rows);
 }
 
 // Soft cross-entropy of the scored positions; their logits become its gradient, weight (alpha sum(t) - t). The first
@@ -757,7 +737,7 @@ double cross_entropy(Run& r, Int variant, Int skipped) {
       const Int scored = outputs - least + (data.sequence ? r.tokens - 1 : 0);
       const float weight = data.mean ? 1.0 / (r.b * scored) : 1.0 / r.b;
       auto each_target = [&](auto f) {
-        if (output < 0) return f(data.prompts[input * r.tokens + p + 1], 1.0f);
+        if (output < 0) return f(data.prompts.row(input)[p + 1], 1.0f);
         data.each_entry(variant, input, output, f);
       };
       double shown = 0, along = 0;
@@ -769,7 +749,7 @@ double cross_entropy(Run& r, Int variant, Int skipped) {
   return loss;
 }
 
-// Supervised steps -----------------------------------------------------------------------------------------------------
+// Supervised steps ---------------------------------------------------------------------------------------------------
 // The passes of a step follow each other, each finding the keys and values of those before: the prompt, one pass for
 // each own thought, and what follows. Backward they are walked the other way. A pass's first position's gradient goes
 // through the thought that was fed there into the pass before:
@@ -815,8 +795,8 @@ void feed_back(Run& r, const Thoughts& t, Int number) {
   }
 }
 
-// Loss and gradients of a batch, the step number `step`. The targets of the run's data are scored and those of `fed` are
-// fed, but for the first thoughts, which are the model's own.
+// Loss and gradients of a batch, the step number `step`. The run's targets are scored, those of `fed` are fed, but for
+// the first thoughts, which are the model's own.
 double supervised(Run& r, const Data& fed, const Int* inputs, Int variant, const Thoughts& t, Int step) {
   const Int passes = t.passes.size[0];
   const bool one = passes == 1, at_once = !one && t.kind != SLOT;  // gradients of matrices after all passes
@@ -831,8 +811,7 @@ double supervised(Run& r, const Data& fed, const Int* inputs, Int variant, const
   }
   double loss = cross_entropy(r, variant, t.skipped);
   std::fill_n(r.gradient, r.work.gradient.size[0], 0.0f);
-  if (!one)
-    for (Block& k : r.blocks) std::fill_n(k.d_qkv, r.rows * 3 * r.d, 0.0f);
+  for (Block& k : r.blocks) std::fill_n(k.d_qkv, one ? 0 : r.rows * 3 * r.d, 0.0f);
   for (Int number = passes - 1; number >= 0; number--) {
     const Pass& p = t.passes[number];
     if (p.slot) continue;
@@ -845,18 +824,15 @@ double supervised(Run& r, const Data& fed, const Int* inputs, Int variant, const
   }
   if (at_once) {
     Pass whole = {0, r.s.positions, r.s.scored};
-    for (Int layer = 0; layer < r.s.layers; layer++) {
-      Part at(r, whole, layer);
-      mlp_weights(r.blocks[layer], at.low, at.end), attention_weights(r.blocks[layer], at, r.d);
-    }
+    for (Int layer = 0; layer < r.s.layers; layer++) block_weights(r.blocks[layer], {r, whole, layer}, r.d);
     logits_weights(r, whole);
-    if (t.kind == BASE) mix_back(r, r.tokens, t.own * r.b);
+    if (t.kind == BASE) table_weights(r, r.alpha, r.rows_at(r.d_x, r.tokens, r.d), t.own * r.b);
   }
   embed_back(r, fed, r.s.positions, variant, t.own);
   return loss;
 }
 
-// GRPO -----------------------------------------------------------------------------------------------------------------
+// GRPO ---------------------------------------------------------------------------------------------------------------
 constexpr double LEAST = 1e-30, LEAST_SPREAD = 1e-12;  // as in `cot2lib.kit.dirichlet` and `cot2lib.losses`
 constexpr Int PROPOSALS = 4, UNIFORMS = 6;             // as in `cot2lib.kit.dirichlet`
 
@@ -878,13 +854,12 @@ double log_gamma(double shape, Key key, Int first) {
 double digamma(double x) {
   double less = 0;
   for (; x < 6; x++) less += 1 / x;
-  double square = 1 / (x * x);
-  double series = 1.0 / 12 - square * (1.0 / 120 - square * (1.0 / 252 - square * (1.0 / 240 - square / 132)));
-  return std::log(x) - 1 / (2 * x) - square * series - less;
+  double y = 1 / (x * x), series = 1.0 / 12 - y * (1.0 / 120 - y * (1.0 / 252 - y * (1.0 / 240 - y / 132)));
+  return std::log(x) - 1 / (2 * x) - y * series - less;
 }
 
-// A Dirichlet point (paper, section 5.2) of a softmax alpha, as `cot2lib.thoughts.simplex.Dirichlet` has it: some tokens
-// have entries of their own, one is shared by all others.
+// A Dirichlet point of a softmax alpha, as of `cot2lib.thoughts.simplex`: some tokens have entries of their own, one
+// is shared by all others.
 struct Point {
   const Policy& policy;
   const float* alpha;
@@ -945,8 +920,8 @@ struct Point {
     return value + std::lgamma(whole);
   }
 
-  // Adds `times` the derivatives of the log-density to h, as d/da = log x - psi(a) + psi(sum a), but for a multiple of alpha,
-  // which leaves the scores' as they are.
+  // Adds `times` the derivatives of the log-density to h, as d/da = log x - psi(a) + psi(sum a), but for a multiple of
+  // alpha, which leaves those of the scores as they are.
   void log_density_back(double times, float* h) {
     find_shares();
     const bool there = last > -INFINITY;
@@ -963,9 +938,9 @@ struct Point {
   }
 };
 
-// Rollouts of a batch (`cot2lib.training.grpo`), each prompt's side by side as branches, which follow it step by step, as
-// `cot2lib.model.branches` lays them out. What they leave in the arrays is what their replay would compute. Gradients h_j
-// are with respect to log alpha_j as if all were free; those of the scores are (h_j - alpha_j sum(h)) / temperature.
+// Rollouts of a batch (`cot2lib.training.grpo`), each prompt's as branches (`cot2lib.model.branches`). They leave in
+// the arrays what their replay would compute. Gradients h_j are with respect to log alpha_j as if all were free; those
+// of the scores are (h_j - alpha_j sum(h)) / temperature.
 struct Rollouts {
   Run& r;
   const Ints1& answered;  // (input,) at which step
@@ -985,14 +960,9 @@ struct Rollouts {
   float* mixture(Int thought, Int rollout) const {
     return r.alpha + ((thought * group + rollout % group) * r.b + rollout / group) * r.vocab;
   }
-  Int* tokens(Int thought, Int rollout) const { return &t.tokens[(thought * count + rollout) * policy.most]; }
-  double* draws(const Densities& of, Int output, Int rollout) const {
-    return &of[(output * count + rollout) * policy.draws];
-  }
-  Point point(Int thought, Int rollout) const {
-    double* entries = &t.points[(thought * count + rollout) * (policy.most + 1)];
-    return {policy, alpha(thought, rollout), r.s.vocab, tokens(thought, rollout), t.apart[thought * count + rollout],
-            entries, entries[policy.most]};
+  Point point(Int thought, Int n) const {
+    double *entries = t.points.row(thought, n), *last = entries + policy.most;
+    return {policy, alpha(thought, n), r.s.vocab, t.tokens.row(thought, n), t.apart.row(thought)[n], entries, *last};
   }
 
   void soften(Int output) {
@@ -1036,13 +1006,10 @@ struct Rollouts {
       if (output == end(rollout)) t.answers[rollout] = token(final, rollout);
       if (output + 1 == outputs) continue;
       float* fed = mixture(output, rollout);
-      if (policy.kind == POINT) {
-        point(output, rollout).draw(here, rollout, fed);
-        continue;
-      }
       std::fill_n(fed, r.vocab, 0.0f);
-      for (Int c = 0; c < policy.draws; c++)
-        fed[tokens(output, rollout)[c] = token(here, rollout * policy.draws + c)] += 1 / (float)policy.draws;
+      if (policy.kind == POINT) point(output, rollout).draw(here, rollout, fed);
+      for (Int c = 0, *tokens = t.tokens.row(output, rollout); c < policy.draws && policy.kind == TOKENS; c++)
+        fed[tokens[c] = token(here, rollout * policy.draws + c)] += 1 / (float)policy.draws;
     }
   }
 
@@ -1052,7 +1019,7 @@ struct Rollouts {
     for (Int i = 0; i < r.b; i++) {
       double total = 0, *gain = &gains[i * group];
       for (Int n = 0; n < group; n++)
-        total += gain[n] = right[r.inputs[i] * right.size[1] + t.answers[i * group + n]] ? 1 : 0;
+        total += gain[n] = right.row(r.inputs[i])[t.answers[i * group + n]] ? 1 : 0;
       double mean = total / group, spread = std::max(std::sqrt(mean * (1 - mean)), LEAST_SPREAD);
       for (Int n = 0; n < group; n++) gain[n] = (gain[n] - mean) / (terms.scaled ? spread : 1);
       every += mean;
@@ -1074,13 +1041,13 @@ struct Rollouts {
   void log_densities(const Densities& out) {
     for (Int output = 0; output < outputs; output++)
       for (Int rollout = 0; rollout < count; rollout++) {
-        double* density = draws(out, output, rollout);
+        double* density = out.row(output, rollout);
         const float* row = alpha(output, rollout);
         auto of_token = [&](Int token) { return std::log((double)row[token]); };
         if (output == end(rollout)) density[0] = of_token(t.answers[rollout]);
         if (output >= end(rollout)) continue;
         if (policy.kind == POINT) density[0] = point(output, rollout).log_density();
-        for (Int c = 0, *token = tokens(output, rollout); c < policy.draws && policy.kind == TOKENS; c++)
+        for (Int c = 0, *token = t.tokens.row(output, rollout); c < policy.draws && policy.kind == TOKENS; c++)
           density[c] = of_token(token[c]);
       }
   }
@@ -1088,8 +1055,8 @@ struct Rollouts {
   // Derivatives of a rollout's part of the objective, at an output, by its log-densities now (in `slopes`). The part is
   // weight (kl k - surrogate); see `cot2lib.losses`. Returns the share of ratios outside the clip range.
   double surrogate_back(Int output, Int rollout, Int many, double weight) {
-    const double *now = draws(t.now, output, rollout), *old = draws(t.old, output, rollout);
-    const double *reference = draws(t.reference, output, rollout), gain = gains[rollout];
+    const double *now = t.now.row(output, rollout), *old = t.old.row(output, rollout);
+    const double *reference = t.reference.row(output, rollout), gain = gains[rollout];
     double all = 0, gap = 0, outside = 0, power = terms.ratio == GEOMETRIC ? 1.0 / many : 1;
     for (Int c = 0; c < many; c++) all += now[c] - old[c], gap += reference[c] - now[c];
     double pull = terms.kl > 0 ? power * (std::exp(power * gap) - 1) * terms.kl : 0;
@@ -1119,13 +1086,11 @@ struct Rollouts {
         if (output < last && policy.kind == POINT && slopes[0])
           point(output, rollout).log_density_back(slopes[0], h.data());
         for (Int c = 0; c < many && output < last && policy.kind == TOKENS; c++)
-          h[tokens(output, rollout)[c]] += slopes[c];
+          h[t.tokens.row(output, rollout)[c]] += slopes[c];
         if (!output && (rollout + 1) % group) continue;
         float own = sum_over(r.vocab, [&]<class V>(V, Int j) { return load<V>(&h[j]); });
         float scale = 1 / (output < last ? policy.temperature : 1);
-        vectors(r.vocab, [&]<class V>(V, Int j) {
-          store(row + j, (load<V>(&h[j]) - load<V>(row + j) * own) * scale);
-        });
+        vectors(r.vocab, [&]<class V>(V, Int j) { store(row + j, (load<V>(&h[j]) - load<V>(row + j) * own) * scale); });
       }
     return outside;
   }
@@ -1136,37 +1101,37 @@ struct Rollouts {
     logits_back(r, whole), logits_weights(r, whole);
     backward(r, whole, false, true);
     embed_back(r, r.data, shared, 0, 0);
-    const Int first = shared * r.b, rows = r.rows - first;
-    mix_back(r, shared, rows);
+    const float* d_x = r.rows_at(r.d_x, shared, r.d);
+    const Int rows = r.rows - shared * r.b;
+    table_weights(r, r.alpha, d_x, rows);
     for (Int row = 0; row < rows; row++)
-      add(r.gradient + r.place(shared + row / count, row % r.b), r.d_x + (first + row) * r.d, 1, r.d);
+      add(r.gradient + r.place(shared + row / count, row % r.b), d_x + row * r.d, 1, r.d);
   }
 };
 }  // namespace
 
-// Entries --------------------------------------------------------------------------------------------------------------
+// Entries ------------------------------------------------------------------------------------------------------------
 extern "C" {
 
 // Floats of scratch that a run of a shape needs.
 Int scratch(const Shape& s) {
-  return Run(nullptr, s, {}, {}, {}).next - (float*)nullptr + PADDED;
+  return (Int)Run(nullptr, s, {}, {}, {}).next / sizeof(float) + PADDED;
 }
 
 // Train on the batches of `order` (step, batch), the first of which is step number `first` of the run. Leaves each
 // batch's loss in `losses` (step,) and the last one's gradients in the work's `gradient`.
 void train(const Floats& flat, const Shape& shape, const Data& data, const Data& fed, const Ints2& order,
-           const Int& variant, const Thoughts& thoughts, const Optimiser& optimiser, const Noise& noise, const Int& first,
-           const Floats& losses, const Work& work) {
+           const Int& variant, const Thoughts& thoughts, const Optimiser& optimiser, const Noise& noise,
+           const Int& first, const Floats& losses, const Work& work) {
   Run r(flat.at, shape, data, noise, work);
   for (Int s = 0; s < order.size[0]; s++) {
-    losses[s] = supervised(r, fed, &order[s * r.b], variant, thoughts, first + s);
+    losses[s] = supervised(r, fed, order.row(s), variant, thoughts, first + s);
     adamw(r, optimiser, optimiser.rates[s], first + s + 1);
   }
 }
 
-// Answers (input,) to all inputs, and the sum of each step's entropies (step,) in nats. The shape scores one position;
-// its batch is decoded at once. `inputs` are rows of the data, `last` the steps at which they are answered. Thoughts are
-// the likeliest token if `greedy`, else the mixture of all.
+// Answers (input,) to rows of the data, each at the step `last`, and the sum of each step's entropies (step,) in nats.
+// The shape's batch is decoded at once. Thoughts are the likeliest token if `greedy`, else the mixture of all.
 void decode(const Floats& flat, const Shape& shape, const Data& data, const Ints1& inputs, const Ints1& last,
             const Int& greedy, const Array<Int>& answers, const Array<double>& entropies, const Work& work) {
   Run r(flat.at, shape, data, {}, work);
@@ -1183,9 +1148,9 @@ void decode(const Floats& flat, const Shape& shape, const Data& data, const Ints
         float *row = r.rows_at(r.logits, high - 1, r.vocab) + i * r.vocab, along = 0;
         std::vector<float> logits(row, row + shape.vocab);
         Int best = std::max_element(logits.begin(), logits.end()) - logits.begin(), item = begin + i;
-        double all_log = softmax(row, 0, r.vocab, 0, shape.vocab);
+        double log_sum = softmax(row, 0, r.vocab, 0, shape.vocab);
         for (Int j = 0; j < shape.vocab; j++) along += row[j] * (logits[j] - logits[best]);
-        if (item < all && step <= last[item]) entropies[step] += all_log - logits[best] - along;
+        if (item < all && step <= last[item]) entropies[step] += log_sum - logits[best] - along;
         if (item < all && step == last[item]) answers[item] = best;
         for (Int j = 0; j < shape.vocab && greedy; j++) row[j] = j == best;
       }
@@ -1194,10 +1159,9 @@ void decode(const Floats& flat, const Shape& shape, const Data& data, const Ints
   }
 }
 
-// Train by reward, as `train` does by targets. Leaves each batch's share of failed rollouts in `losses` (step,), the
-// last update's gradients in the work's `gradient` and its share of clipped ratios in `clipped` (1,). `right` (input,
-// token) says which answers are rewarded, `answered` (input,) at which step; `reference` is the flat array of the start,
-// `key` the rollouts'.
+// Train by reward, as `train` does by targets. Leaves each batch's share of failed rollouts in `losses` (step,) and
+// the last update's share of clipped ratios in `clipped` (1,). `right` (input, token) says which answers are rewarded,
+// `answered` (input,) at which step; `reference` is the flat array of the start, `key` the rollouts'.
 void grpo(const Floats& flat, const Shape& shape, const Data& data, const Array<const uint8_t, 2>& right,
           const Ints1& answered, const Ints2& order, const Policy& policy, const Terms& terms, const Floats& reference,
           const Key& key, const Optimiser& optimiser, const Noise& noise, const Int& first, const Floats& losses,
@@ -1210,7 +1174,7 @@ void grpo(const Floats& flat, const Shape& shape, const Data& data, const Array<
   for (Int s = 0; s < order.size[0]; s++) {
     const Int step = first + s;
     transpose_weights(r);
-    for (Run* each : {&r, &start}) arrange(*each, &order[s * r.b], false);
+    for (Run* each : {&r, &start}) arrange(*each, order.row(s), false);
     r.noise.threshold = 0;
     rollouts.roll_out(fold(key, step));
     losses[s] = 1 - rollouts.reward(right);

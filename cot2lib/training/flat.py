@@ -66,7 +66,7 @@ class FlatTrainer(StackTrainer):
     def _shape(self) -> fast.Shape:
         """Sizes of a training step."""
 
-    def _sized(self, positions: int, scored: int, **rest: int) -> fast.Shape:
+    def _sized(self, positions: int, scored: int, shared: int = 0, branches: int = 1, own: int = 0) -> fast.Shape:
         sizes = self.stack.shape
         return fast.Shape(
             vocab=sizes["vocab_size"],
@@ -77,7 +77,9 @@ class FlatTrainer(StackTrainer):
             batch=self.recipe.batch,
             positions=positions,
             scored=scored,
-            **rest,
+            shared=shared,
+            branches=branches,
+            own=own,
         )
 
     @property

@@ -118,6 +118,15 @@ def test_dropout_bits_of_every_pass_are_torchs(run):
         assert torch.equal(made, expected) and 0 < (expected == 0).float().mean() < 0.2 and begin + len(made) <= end
 
 
+def felt(trainer, run):
+    """A run's weights but for the biases of keys, which no softmax feels: their gradients are rounding alone."""
+    width = trainer.stack.shape["d_model"]
+    keys = lambda name, weights: torch.cat([weights[:width], weights[2 * width :]]) if "attn.bias" in name else weights
+    return torch.cat(
+        [keys(name, weights[run].detach().flatten()) for name, weights in trainer.stack.named_parameters()]
+    )
+
+
 @pytest.mark.parametrize(
     "name", some(["CSFT", "no-CoT", "discrete", "pauses", "COCONUT", "ZeroSlot", "fixed", "drawn"], 1)
 )
@@ -129,7 +138,7 @@ def test_losses_of_two_hundred_steps_are_torchs(name):
     while torch_.progress.step < 200:
         torch_.advance(ahead := torch_.ahead()), fused_.advance(ahead)
         assert (torch_.losses - fused_.losses).abs().max() < 5e-5
-    assert (weights_of(torch_, 1) - weights_of(fused_, 1)).abs().max() < 5e-4
+    assert (felt(torch_, 1) - felt(fused_, 1)).abs().max() < 1e-4
     assert (fused_.losses[0] - fused_.losses[1]).abs().max() > 0.01
 
 

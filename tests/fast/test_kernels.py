@@ -106,7 +106,7 @@ def test_inverse_roots(exposed):
 def test_rows_of_padding_are_left_out(exposed, sparse):
     """Every position has the inputs that it is no padding of, in the same order; ties stay as they come."""
     padding = np.array([3, 0, 2, 5, 2, 0])
-    shape = fast.Shape(5, 9, 8, 1, 1, 5, 9, 1)
+    shape = fast.Shape(5, 9, 8, 1, 1, 5, 9, 1, 0, 1, 0)
     data = fast.Data(np.zeros((6, 8), np.int64), *[padding] * 5, np.zeros(0, np.float32), 1, 0, False, False)
     out = np.zeros(5 + 5 + 10, np.int64)
     exposed("arranged", shape, data, fast.work(shape, 0), np.array([0, 4, 3, 5, 2]), sparse, out)
