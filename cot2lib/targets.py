@@ -1,7 +1,7 @@
 """A targets rule: frozen data that says what a supervised run is scored against, and what it is fed.
 
 CSFT (paper, section 3.1) has one distribution for both: the label of a step is fed to the next one. Controls take the
-two apart. Rules of your own are frozen dataclasses that subclass `Targets`, in a module or in a notebook:
+two apart. Rules of your own are frozen dataclasses that subclass `Targets`, in a module or in a notebook::
 
     @dataclass(frozen=True)
     class Doubted(Targets):
