@@ -1,4 +1,4 @@
-"""Chapter `speed`: our ways to train, reward and decode beside others', timed on one core and on one GPU.
+"""Chapter `speed`: our ways to train, reward and decode and others', timed on one core and on one GPU.
 
 The tables ship; `benchmarks/` times anew.
 """
@@ -24,9 +24,9 @@ UNITS = {
 def shipped() -> pd.DataFrame:
     """A row for each way and `what`, on one core, with `way`.
 
-    `rate` is steps of one run, or prompts, in a second. `times` is how many times the loop's, a median over rounds.
-    `share` is that of the best measured matrix product `sgemm` (Gflop/s), in percent, of the operations that our stack
-    needs. `minutes` are those of a run by the authors' recipe.
+    `rate` is steps of one run, or prompts, in a second. `times` is the ratio to the loop's rate, a median over rounds.
+    `share` is the rate of the operations that our stack needs, in percent of the best measured matrix product `sgemm`
+    (Gflop/s). `minutes` is the time of a run by the authors' recipe.
     """
     return with_way(records.shipped_table("speed.quick.measured"))
 
@@ -48,7 +48,7 @@ def with_way(rows: pd.DataFrame | None) -> pd.DataFrame:
 
 
 def ladders(rows: pd.DataFrame, finding: str = "") -> Shown:
-    """Rates, fastest below: a panel for each thing that is measured, with how many times the loop's rate each is."""
+    """Rates, fastest below: a panel for each thing that is measured, with the ratio of each to the loop's."""
     rows = rows[["what", "variant", "rate", "times", "way"]].sort_values("rate")
     parts = {what: rows[rows["what"] == what] for what in UNITS if what in set(rows["what"])}
     heights = [len(part) + 1 for part in parts.values()]
@@ -62,7 +62,7 @@ def ladders(rows: pd.DataFrame, finding: str = "") -> Shown:
             said = "" if name.endswith(BASELINE) else f"{times:,.0f} x" if times >= 100 else f"{times:.1f} x"
             axis.annotate(said, (rate, place), (7, 0), textcoords="offset points", va="center", fontsize=8.5)
         low, high = part["rate"].min(), part["rate"].max()
-        room = 1.3 * (high / low) ** 0.12  # for what stands beside the last mark
+        room = 1.3 * (high / low) ** 0.12  # for the label of the last mark
         axis.set(
             xscale="log", xlim=(0.8 * low, room * high), ylim=(len(part) - 0.4, -0.6), xlabel=UNITS[what], ylabel=""
         )
