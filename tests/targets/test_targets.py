@@ -341,6 +341,12 @@ def test_malformed_targets_are_refused_before_training(said):
     assert said in str(error.value) and "\n" not in str(error.value)
 
 
+def test_fresh_is_true_or_false():
+    rule = type("Counted", (type(own(frontier)),), {"fresh": 1})()
+    with pytest.raises(SpecError, match="targets Counted: fresh is neither True nor False"):
+        check_targets(rule, SUMS, 42, 42)
+
+
 def test_nothing_fed_and_labels_of_less_weight_are_allowed():
     rule = own(lambda v: Shown(frontier(v) * 0.5, torch.zeros_like(frontier(v))))
     check_targets(rule, SUMS, 42, 42)
