@@ -258,11 +258,9 @@ def _first_thought(owner: str, rule: Rule, state: State) -> Thought:
 def _check_mixtures(
     owner: str, weights: Float[Tensor, "run batch *step vocab"], latent: Float[Tensor, "... dim"] | None
 ) -> None:
-    for name, value in (("weights", weights), ("latent", latent)):
-        if value is not None and not value.isfinite().all():
-            refuse(owner, name, "are not finite; mind logarithms of 0 and divisions by 0")
-    if (weights < 0).any():
-        refuse(owner, "weights", f"fall to {float(weights.min()):.3g}; a mixture has none below 0")
+    _check_shares(owner, "weights", weights)
+    if latent is not None:
+        _check_finite(owner, "latent", latent)
     if ((total := weights.sum(-1)) - 1).abs().max() > NEAR:
         refuse(owner, "weights", f"add up to {float(total.min()):.3g}..{float(total.max()):.3g}; a mixture's to 1")
 
@@ -280,8 +278,7 @@ def _check_density(owner: str, rule: Rule, thought: Thought, state: State) -> No
         refuse(owner, "parameters()", f"is of type {type(parameters).__name__}; give a tensor")
     density = answer(owner, "log_densities()", lambda: rule.log_densities(parameters, action))
     tensor(owner, "log_densities()", density, torch.float32, (RUNS, BATCH, None))
-    if not density.isfinite().all():
-        refuse(owner, "log_densities()", "are not finite; mind logarithms of 0 and divisions by 0")
+    _check_finite(owner, "log_densities()", density)
     if not density.requires_grad:
         refuse(owner, "log_densities()", "carry no gradient to the logits, so that nothing could be learnt")
 
@@ -313,7 +310,7 @@ def check_targets(targets: Targets, task: Task, seed: int, split_seed: int) -> N
     last = replace(visits, rows=train[-1:], steps=step if step is None else step[-1:])
     shown, again, alone = (_shown(owner, targets, part) for part in (visits, visits, last))
     for name, value, second, one in zip(Shown._fields, shown, again, alone):
-        _check_values(owner, name, value)
+        _check_shares(owner, name, value)
         if not torch.equal(value, second):
             refuse(owner, name, "differ from call to call; draw by the keys of the visits alone, and keep nothing")
         if not torch.allclose(value[-1:], one):
@@ -336,13 +333,6 @@ def _shown(owner: str, targets: Targets, visits: Visits) -> Shown:
         dtype = torch.float32 if getattr(value, "dtype", None) == torch.float32 else torch.float64
         tensor(owner, name, value, dtype, (len(visits.rows), task.steps, task.vocab_size))
     return shown
-
-
-def _check_values(owner: str, name: str, value: Float[Tensor, "..."]) -> None:
-    if not value.isfinite().all():
-        refuse(owner, name, "are not finite; mind logarithms of 0 and divisions by 0")
-    if (value < 0).any():
-        refuse(owner, name, f"fall to {float(value.min()):.3g}; a distribution has none below 0")
 
 
 # What a member gives
@@ -381,6 +371,17 @@ def tensor(
     if value.device.type != "cpu" or value.layout != torch.strided:
         refuse(owner, name, f"is on {value.device} in layout {value.layout}; {wanted} on the CPU")
     return value
+
+
+def _check_finite(owner: str, name: str, value: Float[Tensor, "..."]) -> None:
+    if not value.isfinite().all():
+        refuse(owner, name, "are not finite; mind logarithms of 0 and divisions by 0")
+
+
+def _check_shares(owner: str, name: str, value: Float[Tensor, "..."]) -> None:
+    _check_finite(owner, name, value)
+    if (value < 0).any():
+        refuse(owner, name, f"fall to {float(value.min()):.3g}; a distribution has none below 0")
 
 
 def between(owner: str, name: str, value: Shaped[Tensor, "..."], least: int, most: int) -> None:

@@ -56,9 +56,9 @@ def curves(specs: Sequence[Run], retrain: bool = False) -> pd.DataFrame:
     rows, points = known_rows(specs, retrain), known_points(specs, retrain)
     told = _told(rows, specs, {*points.columns, "accuracy", "epoch"}).assign(id=rows["id"])
     points = points.merge(told, on="id")
-    inputs = described(rows, specs).set_index("id")[["inputs_a", "inputs_b", "train_inputs"]].loc[points["id"]]
-    points["accuracy"] = (points["correct_a"] + points["correct_b"]) / (inputs["inputs_a"] + inputs["inputs_b"]).values
-    points["epoch"] = points["step"] * points["batch"] / inputs["train_inputs"].values
+    held_out, train = (inputs.set_axis(rows["id"]) for inputs in _inputs(rows, specs))
+    points["accuracy"] = (points["correct_a"] + points["correct_b"]) / points["id"].map(held_out)
+    points["epoch"] = points["step"] * points["batch"] / points["id"].map(train)
     return points
 
 
@@ -137,10 +137,14 @@ def described(rows: pd.DataFrame, specs: Sequence[Run]) -> pd.DataFrame:
     """Rows of some of these specs, with the main fields of the specs in front."""
     if rows.empty:
         return rows
-    sizes = {spec.id: spec.task.size for spec in specs}
-    train = rows["id"].map(sizes) - rows["inputs_a"] - rows["inputs_b"]
-    measured = pd.concat([rows.drop(columns="spec"), train.rename("train_inputs")], axis=1)
+    measured = rows.drop(columns="spec").assign(train_inputs=_inputs(rows, specs)[1])
     return pd.concat([_told(rows, specs, measured.columns), measured], axis=1)
+
+
+def _inputs(rows: pd.DataFrame, specs: Sequence[Run]) -> tuple[pd.Series, pd.Series]:
+    """How many inputs each run is evaluated on, and how many it trains on."""
+    held_out = rows["inputs_a"] + rows["inputs_b"]
+    return held_out, rows["id"].map({spec.id: spec.task.size for spec in specs}) - held_out
 
 
 def _told(rows: pd.DataFrame, specs: Sequence[Run], measured: Container[str]) -> pd.DataFrame:

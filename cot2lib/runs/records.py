@@ -130,9 +130,9 @@ def shipped_weights(run_id: str, folder: Path | None = None) -> dict[str, Weight
     return None
 
 
-def shipped_table(name: str, folder: Path | None = None) -> pd.DataFrame | None:
+def shipped_table(name: str) -> pd.DataFrame | None:
     """The table that `ship_table` wrote, or None; raises RecordError if it is not as it was shipped."""
-    folder = folder or paths.records()
+    folder = paths.records()
     known = manifest.listed(folder)
     file = next((file for file in _files(name) if file in known), None)
     return None if file is None else _shipped_table(folder, file, known[file])

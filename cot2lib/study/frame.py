@@ -166,8 +166,7 @@ def absent(requests: Mapping[str, Sequence[Run]], by: Sequence[str], retrained: 
     """
     sentences = []
     for profile, specs in requests.items():
-        rows = runs.recorded(list(dict.fromkeys(specs)), retrain=profile == retrained)
-        known = set(rows["id"]) if len(rows) else set()
+        known = set(runs.recorded(list(dict.fromkeys(specs)), retrain=profile == retrained)["id"])
         lacking = [run for run in specs if run.id not in known]
         if lacking:
             sentences.append(

@@ -99,24 +99,23 @@ def curves(
     x: str = "epoch",
     y: str = "accuracy",
     labels: tuple[str, str] = ("epoch", "validation accuracy (%)"),
-    free: bool = False,
     height: float = 2.3,
 ) -> Shown:
     """Learning curves: a row of panels per recipe, a column per value of `col`; thin lines are seeds.
 
-    Lines differ by `hue`. The number of the paper for a series and a column is marked at the right edge. With `free`
-    each panel has a scale of its own; `height` is that of a panel (inches).
+    Lines differ by `hue`. The number of the paper for a series and a column is marked at the right edge; `height` is
+    the height of a panel (inches).
     """
     data, apart = told_apart(thinned(frame, [*dict.fromkeys(filter(None, ["recipe", col, hue]))], x, y), hue)
     options = {name: apart[name] for name in ("hue", "palette", "hue_order")} | {"x": x, "y": y}
     with plt.rc_context(SETTINGS):
         wide = col is not None and data[col].nunique() > 1
-        shared = {"sharex": "row", "sharey": not free, "height": height, "aspect": 1.3 if wide else 1.8}
+        shared = {"sharex": "row", "sharey": True, "height": height, "aspect": 1.3 if wide else 1.8}
         grid = Grid(data, row=None if col == "recipe" else "recipe", col=col, despine=False, **shared)
         grid.map_dataframe(sns.lineplot, units="seed", estimator=None, linewidth=0.6, alpha=0.4, **options)
         dashes = {"style": "series", "dashes": apart["dashes"], "style_order": apart["hue_order"]}
         grid.map_dataframe(sns.lineplot, errorbar=None, **options, **dashes)
-        grid.set(ylim=(0, None if free else 102)).set_axis_labels(*labels)
+        grid.set(ylim=(0, 102)).set_axis_labels(*labels)
         panel_titles(grid, col)
         if paper:
             _mark_ends(grid, hue, col, x, paper, apart["palette"])
@@ -189,7 +188,6 @@ def seeds(
     x: str,
     y: str,
     limits: tuple[float, float] = (0.0, PERCENT),
-    side_by_side: bool = True,
 ) -> None:
     """Every run as a dot, and the mean of each place and series with its 95 % t-interval, cut to `limits`.
 
@@ -197,7 +195,7 @@ def seeds(
     """
     names, places = apart["hue_order"], [*data[x].cat.categories]
     options = dict(x=x, y=y, hue="series", palette=apart["palette"], hue_order=names, order=places, legend=False)
-    dodge = 0.8 - 0.8 / len(names) if side_by_side and len(names) > 1 else False
+    dodge = 0.8 - 0.8 / len(names) if len(names) > 1 else False
     marks = dict(markersize=7, markeredgecolor="white", markeredgewidth=0.7, zorder=5, linestyle="none")
     sns.stripplot(data, dodge=bool(dodge), jitter=0.12, size=3.4, alpha=0.5, ax=axis, **options)
     sns.pointplot(data, dodge=dodge, errorbar=partial(_ends_of_interval, limits=limits), err_kws={"linewidth": 1.6},

@@ -65,8 +65,7 @@ def evaluations(requests: Mapping[str, Sequence[GRPOSpec]], retrained: str | Non
     `started` is the method of the model that a run began from, `origin` that model in words. Errors as `frame.read`.
     """
     rows, points = frame.read(requests, retrained)
-    held_out = rows.drop_duplicates("id").set_index("id")[["inputs_a", "inputs_b"]].sum(axis=1)
-    inputs = points["id"].map(held_out)
+    inputs = points["id"].map(frame.held_out(rows.drop_duplicates("id").set_index("id")))
     shares = {name: PERCENT * (points[f"{name}_a"] + points[f"{name}_b"]) / inputs for name in ("base", "discrete")}
     started = points["id"].map({spec.id: spec.start.method for some in requests.values() for spec in some})
     origin = started + points["layers"].map(lambda layers: f", {frame.called('layers', layers)}")

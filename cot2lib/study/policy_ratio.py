@@ -273,14 +273,14 @@ def dropout_table(found: pd.DataFrame) -> pd.DataFrame:
 # Several updates on a batch
 
 
-def several_updates(start: Starts, k: int, updates: Sequence[int], recipe: Recipe = UPDATES) -> pd.DataFrame:
+def several_updates(start: Starts, k: int, updates: Sequence[int]) -> pd.DataFrame:
     """`trained_further` by ratio and number of updates per batch; equally many batches for all."""
     if not 1 <= k <= LISTED:
         raise SpecError(f"updates_k={k}: choose 1 to {LISTED}, whose thoughts can all be listed.")
     specs, stack = start
     parts = []
     for ratio, count in product(losses.RATIOS, updates):
-        runs = [GRPOSpec(recipe, one, MTS(k), ratio, updates=count) for one in specs]
+        runs = [GRPOSpec(UPDATES, one, MTS(k), ratio, updates=count) for one in specs]
         parts.append(trained_further(runs, stack).assign(ratio=ratio, updates=count))
     return pd.concat(parts, ignore_index=True)
 

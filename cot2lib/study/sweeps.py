@@ -203,11 +203,9 @@ def starts(
     method: str = "discrete",
     layers: int = 1,
     profile: str = "paper",
-    one_split: bool = False,
 ) -> list[RunSpec]:
-    """Supervised runs that policy gradients start from; with `one_split` those on the split of the paper's."""
-    split = SPLIT if one_split else None
-    return expanded(dict(method=method, d_model=d_model, layers=layers, split=split), profile, seeds)
+    """Supervised runs that policy gradients start from."""
+    return expanded(dict(method=method, d_model=d_model, layers=layers), profile, seeds)
 
 
 def rewarded(
