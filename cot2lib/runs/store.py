@@ -17,8 +17,7 @@ from cot2lib.errors import RecordError, SpecError, brief
 from cot2lib.kit import paths
 from cot2lib.kit.files import Weight, check_finite, load_meta, load_tensors, save_tensors
 from cot2lib.kit.frozen import UndefinedError
-from cot2lib.specs import from_data, to_data
-from cot2lib.training.settings import trained_once
+from cot2lib.specs import from_data, to_data, trained_once
 from cot2lib.training.trainer import Progress, StackTrainer
 
 FORMAT = 2

@@ -22,10 +22,9 @@ from cot2lib.kit.provenance import provenance, resolve_device
 from cot2lib.model import GPT2Stack
 from cot2lib.runs import store
 from cot2lib.runs.lookup import absent, absent_message, described, known_rows, require_some, weights
-from cot2lib.specs import GRPOSpec, Run, by_shape, outsiders
+from cot2lib.specs import GRPOSpec, Run, by_shape, outsiders, trained_once
 from cot2lib.training.data import check_run
 from cot2lib.training.engines import preferred
-from cot2lib.training.settings import trained_once
 from cot2lib.training.supervised import build_stack
 from cot2lib.training.trainer import StackTrainer
 

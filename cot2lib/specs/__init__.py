@@ -12,12 +12,10 @@ from typing import Literal
 import torch
 
 from cot2lib.errors import SpecError
+from cot2lib.specs.run import Load, Model, Recipe, Run, Supervision, by_shape, trained_once
 from cot2lib.tasks import MNNS, Task
 from cot2lib.testing import samples
 from cot2lib.thoughts import MTS, Base, Rule, ZeroSlot
-from cot2lib.training.grpo import GRPOTrainer, MaskedTrainer
-from cot2lib.training.settings import Load, Model, Recipe, Run, Supervision, by_shape
-from cot2lib.training.supervised import SupervisedTrainer
 
 from cot2lib.kit.frozen import (  # isort: skip
     KINDS, NUMERICS, Count, NonNegative, Several, Share, UndefinedError, from_data, outsiders, to_data,
@@ -25,7 +23,7 @@ from cot2lib.kit.frozen import (  # isort: skip
 
 __all__ = [
     "KINDS", "NUMERICS", "GRPOSpec", "Model", "Recipe", "Run", "RunSpec", "Supervision", "UndefinedError", "by_shape",
-    "from_data", "outsiders", "to_data",
+    "from_data", "outsiders", "to_data", "trained_once",
 ]  # fmt: skip
 
 
@@ -39,11 +37,6 @@ class RunSpec(Run):
         seed: split, initialisation, data order and dropout, all together, as in the authors' code.
         split: the seed of the split where it is not that of the rest.
     """
-
-    telling = (
-        "task", "method", "rule", "budget", "tokens", "fed", "d_model", "layers", "heads", "embedding", "embedding_sd",
-        "seed", "split", "batch", "lr", "steps", "schedule", "dropout", "curriculum", "beta2", "targets",
-    )  # fmt: skip
 
     recipe: Recipe
     task: Task = MNNS()
@@ -85,7 +78,9 @@ class RunSpec(Run):
         supervision = replace(self.supervision, budget=None, ties="minus-first")
         return replace(self, seed=0, split=None, recipe=replace(self.recipe, lr=1.0), supervision=supervision)
 
-    def trainer(self, specs: Sequence[Run], load: Load, device: torch.device) -> SupervisedTrainer:
+    def trainer(self, specs: Sequence[Run], load: Load, device: torch.device):
+        from cot2lib.training.supervised import SupervisedTrainer  # which knows the runs that it trains
+
         return SupervisedTrainer(specs, device)
 
 
@@ -113,11 +108,6 @@ class GRPOSpec(Run):
         mask: dropout probability of a mask that each rollout keeps over all of its positions
             (`cot2lib.training.grpo`); its thoughts are then the base ones.
     """
-
-    telling = RunSpec.telling + (
-        "sampler", "lr", "k", "first_k", "gamma", "floor", "masked", "sigma", "temperature", "ratio", "kl", "scaled",
-        "dropout", "mask", "start",
-    )  # fmt: skip
 
     recipe: Recipe
     start: RunSpec
@@ -201,7 +191,8 @@ class GRPOSpec(Run):
         start = replace(self.asked, recipe=recipe, thought=Base(), seed=0, split=None)
         return replace(self, recipe=recipe, start=start)
 
-    def trainer(self, specs: Sequence[Run], load: Load, device: torch.device) -> GRPOTrainer:
+    def trainer(self, specs: Sequence["GRPOSpec"], load: Load, device: torch.device):  # type: ignore[override]  # runs of one shape
+        from cot2lib.training.grpo import GRPOTrainer, MaskedTrainer  # which know the runs that they train
+
         kind = MaskedTrainer if self.mask else GRPOTrainer
-        starts = [spec.start for spec in specs if isinstance(spec, GRPOSpec)]
-        return kind(specs, load(starts), device)
+        return kind(specs, load([spec.start for spec in specs]), device)

@@ -24,12 +24,12 @@ import pandas as pd
 from cot2lib.errors import SpecError
 from cot2lib.kit.frozen import as_instance, as_int
 from cot2lib.specs import GRPOSpec, Model, Recipe, RunSpec, Supervision
+from cot2lib.specs.run import Embedding, Schedule
 from cot2lib.supervision import TIES
 from cot2lib.targets import Targets
 from cot2lib.tasks import MNNS, Task
 from cot2lib.tasks.reachability import Reachability
 from cot2lib.thoughts import MTS, Base, Discrete, Hidden, Rule, ZeroSlot
-from cot2lib.training.settings import Embedding, Schedule
 
 PROFILES = ("paper", "quick")
 SEEDS = (42, 43, 44, 45, 46)
@@ -52,7 +52,7 @@ class Row:
         batch: examples per step.
         epochs: passes over the training inputs, each ceil(training inputs / batch) steps; None for `most_steps` alone.
         evaluations: how often a run is evaluated.
-        lr, schedule, warmup, weight_decay, dropout: as in `cot2lib.training.settings.Recipe`.
+        lr, schedule, warmup, weight_decay, dropout: as in `cot2lib.specs.Recipe`.
         large_batch: the batch of tasks above 10,000 inputs, where it is another.
         most_steps: where the epochs end at the latest, or None.
         supervision: prompt, targets and loss of the method.
@@ -242,7 +242,7 @@ def spec(
             numbers also "pause" (no-CoT after m arrows) or "coconut-slot" (the authors' variant of COCONUT).
         profile_name: "paper" or "quick".
         task: what to learn.
-        d_model, layers, heads, embedding: see `cot2lib.training.settings.Model`; layers and heads are by default those
+        d_model, layers, heads, embedding: see `cot2lib.specs.Model`; layers and heads are by default those
             of the table, two of each on numbers.
         budget: B of CoT2's targets, None for all trajectories; other methods have none.
         every: which tokens of the discrete path are kept: the answer and every `every`-th before it.
@@ -251,7 +251,7 @@ def spec(
             that a teacher feeds, "cot2" or "discrete".
         thought: the rule that the run thinks by, by default the method's.
         seed: see `cot2lib.specs.RunSpec`.
-        **recipe: fields of `cot2lib.training.settings.Recipe` to override.
+        **recipe: fields of `cot2lib.specs.Recipe` to override.
 
     Raises SpecError for an unknown method, profile or field, or an option that the method does not take.
     """
@@ -331,7 +331,7 @@ def grpo(start: RunSpec, profile_name: str = "quick", *, thought: Rule | None = 
         start: where it starts; it may be of the other profile.
         profile_name: "paper" or "quick".
         thought: how thoughts are sampled, by default MTS of 3 tokens on numbers and of 8 on graphs.
-        **options: fields of `cot2lib.training.settings.Recipe` to override, and further ones of
+        **options: fields of `cot2lib.specs.Recipe` to override, and further ones of
             `cot2lib.specs.GRPOSpec`.
 
     Raises SpecError for an unknown profile or field, or what `GRPOSpec` does not take.

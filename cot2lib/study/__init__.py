@@ -2,6 +2,8 @@
 
 import shlex
 
+import pandas as pd
+
 from cot2lib.runs import lookup
 from cot2lib.specs import Run
 
@@ -13,9 +15,10 @@ def command(run: Run) -> str | None:
 
     for chapter in sweeps.CHAPTERS:
         for profile in PROFILES:
-            if run in sweeps.of_chapter(chapter, profile):
-                told = [f"{name}={value}" for name, value in run.columns().items() if name in run.telling]
-                return f"cot2 run {chapter} --profile {profile} --where {shlex.join(told)}"
+            if run in (asked := sweeps.of_chapter(chapter, profile)):
+                varies = pd.DataFrame([one.columns() for one in asked]).astype(str).nunique() > 1
+                told = [f"{name}={value}" for name, value in run.columns().items() if varies[name]]
+                return f"cot2 run {chapter} --profile {profile}" + (f" --where {shlex.join(told)}" if told else "")
     return None
 
 

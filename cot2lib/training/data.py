@@ -15,11 +15,11 @@ from cot2lib.errors import SpecError
 from cot2lib.kit import random
 from cot2lib.kit.frozen import is_outside
 from cot2lib.kit.random import Site
+from cot2lib.specs import Run, Supervision
 from cot2lib.supervision import check_budget, check_targets_fit, hindsight_targets, steps_of
 from cot2lib.targets import Visits
 from cot2lib.tasks import Task
 from cot2lib.testing import check_rule, check_targets, check_task
-from cot2lib.training.settings import Run, Supervision
 
 Rows = Int[Tensor, "run batch"]
 Outcomes = Float[Tensor, "run batch step vocab"]

@@ -6,12 +6,12 @@ from functools import cache
 import torch
 
 from cot2lib import fast
+from cot2lib.specs import Run
 from cot2lib.thoughts import Base, Hidden, ZeroSlot
 from cot2lib.training.flat import FlatTrainer
 from cot2lib.training.fused import FusedTrainer
 from cot2lib.training.fused_grpo import FusedGRPOTrainer, is_sampled
 from cot2lib.training.grpo import GRPOTrainer, Terms
-from cot2lib.training.settings import Run
 from cot2lib.training.supervised import SupervisedTrainer
 from cot2lib.training.trainer import StackTrainer
 

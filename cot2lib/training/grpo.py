@@ -32,7 +32,7 @@ and we know no public code of it. Here the embeddings and both residual branches
 
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -44,15 +44,14 @@ from cot2lib.errors import SpecError
 from cot2lib.kit import random
 from cot2lib.kit.random import Site
 from cot2lib.model import Dropout, GPT2Stack
+from cot2lib.specs import GRPOSpec
 from cot2lib.thoughts import Base, Discrete, Rule, Sampled
 from cot2lib.training.data import Names, stack_data
-from cot2lib.training.settings import Run
 from cot2lib.training.trainer import StackTrainer
 
 Densities = list[Float[Tensor, "run rollout _ _"]]  # of the thoughts, (step, draw), and of the answer, (1, 1)
 Traces = Float[Tensor, "run rollout"]
 There = Bool[Tensor, "run rollout step"] | None
-Rewarded = Any  # a `cot2lib.specs.GRPOSpec`, which stands above this package
 
 
 @runtime_checkable
@@ -152,11 +151,11 @@ class GRPOTrainer(StackTrainer):
     """
 
     looks_first = True
-    spec: Rewarded
+    spec: GRPOSpec
     decode: Callable
     replayed: Callable
 
-    def __init__(self, specs: Sequence[Rewarded], start: GPT2Stack, device: torch.device | str = "cpu"):
+    def __init__(self, specs: Sequence[GRPOSpec], start: GPT2Stack, device: torch.device | str = "cpu"):
         check_start(specs, start)
         self.group = specs[0].group
         stack = start.select(range(start.runs)).to(device)
@@ -171,7 +170,7 @@ class GRPOTrainer(StackTrainer):
         return self.spec.thought_at(self.progress.step)
 
     def phase_at(self, step: int) -> tuple:
-        return (self.spec.thought_at(step).k,) if self.spec.first_k else ()
+        return (self.spec.thought_at(step),)
 
     def update(self, index: Int[Tensor, "run batch"]) -> Float[Tensor, " run"]:
         """Roll out, reward, and descend `updates` times; returns the share of rollouts that failed."""
@@ -243,7 +242,7 @@ class GRPOTrainer(StackTrainer):
         return self.decoded(rules(rule, self.spec.outputs))
 
 
-def check_start(specs: Sequence[Run], start: GPT2Stack) -> None:
+def check_start(specs: Sequence[GRPOSpec], start: GPT2Stack) -> None:
     """Raise SpecError if the start is not one model for each run, of its shape, vocabulary and positions."""
     if start.runs != len(specs):
         raise SpecError(f"{start.runs} starting models for {len(specs)} runs; give one each.")

@@ -26,9 +26,9 @@ from cot2lib.errors import SpecError
 from cot2lib.model import Cache, Dropout, GPT2Stack
 from cot2lib.model.stack import GPT2_SD
 from cot2lib.model.trigonometric import trigonometric_table
+from cot2lib.specs import Run, trained_once
 from cot2lib.thoughts import Discrete, Rule
 from cot2lib.training.data import Batch, Outcomes, shown_outputs, stack_data
-from cot2lib.training.settings import Run, trained_once
 from cot2lib.training.trainer import StackTrainer
 
 

@@ -24,10 +24,10 @@ from cot2lib.kit import random, timing
 from cot2lib.kit.frozen import outsiders
 from cot2lib.kit.random import Site
 from cot2lib.model import Dropout, GPT2Stack
+from cot2lib.specs import Recipe, Run, trained_once
 from cot2lib.thoughts import Rule
 from cot2lib.training import evaluation
 from cot2lib.training.data import Names, StackData
-from cot2lib.training.settings import Recipe, Run, trained_once
 
 Tensors = dict[str, Shaped[Tensor, "..."]]
 T = TypeVar("T")

@@ -20,14 +20,13 @@ from ragged import Ragged
 
 from cot2lib import runs
 from cot2lib.runs import store as stores
-from cot2lib.specs import RunSpec
+from cot2lib.specs import Model, Recipe, RunSpec, Supervision
 from cot2lib.specs.profiles import spec
 from cot2lib.targets import Apart, Frontier
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import Base, Discrete, Gaussian, Hidden, ZeroSlot
 from cot2lib.training import engines
 from cot2lib.training.engines import preferred
-from cot2lib.training.settings import Model, Recipe, Supervision
 
 fast = pytest.importorskip("cot2lib.fast")
 

@@ -14,10 +14,10 @@ from cot2lib.kit import paths
 from cot2lib.kit.files import load_meta
 from cot2lib.runs import finished, records
 from cot2lib.specs import GRPOSpec, from_data
+from cot2lib.specs.run import Embedding
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import MTS
 from cot2lib.training.data import stack_data
-from cot2lib.training.settings import Embedding
 
 STEPS = 10  # of those that records keep
 

@@ -19,10 +19,10 @@ from cot2lib import MTS, Base, Discrete, GRPOSpec, Rule, RunSpec, Sampled, Thoug
 from cot2lib.errors import CoT2Error
 from cot2lib.runs import finished
 from cot2lib.specs import Model, Recipe, Supervision
+from cot2lib.specs import Supervision as Shown
 from cot2lib.tasks import MNNS, ProntoQA, ProsQA
 from cot2lib.testing import check_rule, check_task
 from cot2lib.thoughts import Always, Dirichlet, Edited, Gaussian, Gumbel, Hidden, Systematic, ZeroSlot
-from cot2lib.training.settings import Supervision as Shown
 
 MANY, PARTS = 2000, 20
 TASK = MNNS(1, 3, 3)

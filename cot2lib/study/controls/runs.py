@@ -45,7 +45,7 @@ class Control(NamedTuple):
         method: the method of the run.
         layers: layers of the model.
         task: the task on numbers.
-        scoring: see `cot2lib.training.settings.Supervision`.
+        scoring: see `cot2lib.specs.Supervision`.
         self_fed: whether the model is fed its own mixtures in training.
         teacher: the control whose run of the same seed makes the labels and the feed.
         rewarded: whether policy gradients follow, with thoughts of sampled tokens: 3 on numbers, 8 on graphs.

@@ -1,14 +1,14 @@
 """The parts of a training run: its model, supervision and recipe; and the questions that each run answers (`Run`).
 
-An objective is a frozen dataclass that subclasses `Run` and answers three questions: which columns tell it
-apart in a table (`columns`), which other runs it can be stacked with (`shape`), and who trains it (`trainer`).
+An objective is a frozen dataclass that subclasses `Run` and answers three questions: which columns identify it in a
+table (`columns`), which other runs it can be stacked with (`shape`), and which trainer trains it (`trainer`).
 `cot2lib.specs` has the two of the paper.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 
@@ -177,8 +177,6 @@ class Run(Frozen, ABC):
     A subclass has the fields or properties `recipe`, `task`, `model`, `supervision`, `thought` and `seed`.
     """
 
-    telling: ClassVar[tuple[str, ...]] = ("task", "method", "d_model", "layers", "seed")  # columns that name one run
-
     if TYPE_CHECKING:
 
         @property
@@ -210,7 +208,7 @@ class Run(Frozen, ABC):
 
     @abstractmethod
     def trainer(self, specs: Sequence["Run"], load: Load, device: torch.device):
-        """The trainer (`cot2lib.training.trainer.StackTrainer`) of runs of this shape, this one first.
+        """The `cot2lib.training.trainer.StackTrainer` of runs of this shape, this one first.
 
         `load` gives the trained models of other runs that these start from.
         """
