@@ -11,7 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from cot2lib.kit.provenance import device_name
 from cot2lib.kit.timing import in_turns, ratio
-from cot2lib.training.engines import preferred, unfit
+from cot2lib.training.fused import preferred
 from cot2lib.training.trainer import SEGMENT, StackTrainer
 
 BASELINE = "Hugging Face loop"
@@ -58,7 +58,7 @@ def steps_of(trainer: StackTrainer, steps: int) -> Callable[[], None]:
 
     def turn() -> None:
         trainer.position.zero_()
-        trainer.take_steps(steps)
+        trainer.engine.take_steps(steps)
 
     return turn
 
@@ -78,9 +78,10 @@ def stack(trainer: StackTrainer, compiled: bool, work: int = 1) -> Variant:
 
 def fused(trainer: StackTrainer, work: int = 1) -> list[Variant]:
     """The fused engine on one thread; nothing where it does not work."""
-    if unfit(trainer.specs[0]):
+    runs, made = len(trainer.specs), preferred(trainer, 1)
+    if made.engine.name == "torch":
         return []
-    runs, turn = len(trainer.specs), steps_of(preferred(trainer, 1), FUSED_STEPS)
+    turn = steps_of(made, FUSED_STEPS)
     return [Variant(f"fused, {runs} runs", runs, turn, FUSED_STEPS * work)]
 
 

@@ -10,8 +10,7 @@ from cot2lib.kit import random
 from cot2lib.runs import store as stores
 from cot2lib.runs import train
 from cot2lib.thoughts import Dirichlet
-from cot2lib.training.engines import preferred
-from cot2lib.training.flat import FlatTrainer
+from cot2lib.training.fused import preferred
 from cot2lib.training.grpo import GRPOTrainer
 from cot2lib.training.supervised import build_stack
 
@@ -24,7 +23,7 @@ def by_torch(*specs, device="cpu"):
 def both(*specs, threads=1):
     """A torch trainer and a fused one of the same runs."""
     made = preferred(by_torch(*specs), threads)
-    assert isinstance(made, FlatTrainer)
+    assert made.engine.name == "fused"
     return by_torch(*specs), made
 
 
@@ -56,18 +55,14 @@ def stop_at_a_checkpoint(monkeypatch, run, **options):
 
 def multipliers(fused, begin, end):
     """Dropout multipliers of the last step's lanes from `begin` to `end`."""
-    noise, lanes = fused._noise(0, fused.specs[0].recipe.dropout), fused._works[0][0].draws.view(np.uint16)[begin:end]
-    return torch.from_numpy(np.where(lanes >= noise.threshold, np.float32(noise.scale), np.float32(0)))
+    lanes, dropped = fused.engine.works[0][0].draws.view(np.uint16)[begin:end], fused.recipe.dropout
+    return torch.from_numpy((lanes >= round(dropped * 2**16)) * np.float32(1 / (1 - dropped)))
 
 
 def gradients(trainer):
     """Those of the last step, by parameter."""
     names = [name for name, parameter in trainer.stack.named_parameters() if parameter.requires_grad]
-    if not isinstance(trainer, FlatTrainer):
-        return {name: gradient[0].flatten() for name, gradient in zip(names, trainer.gradients)}
-    sizes = {name: parameter[0].numel() for name, parameter in trainer.stack.named_parameters()}
-    flat = torch.from_numpy(trainer._works[0][0].gradient).split(list(sizes.values()))
-    return {name: part for name, part in zip(sizes, flat) if name in names}
+    return {name: gradient[0].flatten() for name, gradient in zip(names, trainer.gradients)}
 
 
 def assert_same_step(run, step=0):

@@ -16,19 +16,19 @@ from cot2lib.errors import SpecError
 from cot2lib.runs import store as stores
 from cot2lib.runs import taught, train
 from cot2lib.runs.collect import collect
-from cot2lib.specs import GRPOSpec, Run, from_data, outsiders, to_data
+from cot2lib.specs import GRPOSpec, Model, Recipe, Run, Supervision, from_data, outsiders, to_data
 from cot2lib.targets import Targets
 from cot2lib.tasks import Task
 from cot2lib.testing import samples
 from cot2lib.thoughts import Rule
-from cot2lib.training.engines import preferred
+from cot2lib.training.fused import preferred
 from cot2lib.training.grpo import densities
 from cot2lib.training.trainer import learning_rates
 
 META, CPU = torch.device("meta"), torch.device("cpu")
 FUSED = [name for name, kind in KINDS.items() if kind.engine == "fused"]
 REWARDED = [name for name, (run, *_) in KINDS.items() if isinstance(run, GRPOSpec) and not run.recipe.dropout]
-FIELDS = {Rule: "thought", Task: "task", Targets: "targets"}
+FIELDS = {Rule: "thought", Task: "task", Model: "model", Recipe: "recipe", Supervision: "supervision"}
 VARIANTS = ("Blocked", "Distracted", "Rewritten")  # nothing trains on them
 OURS = sorted(
     (kind for kind in registered("specs", "tasks", "thoughts", "targets") if kind.__name__ not in VARIANTS), key=str
@@ -81,8 +81,8 @@ def test_alone_as_in_company(name):
     assert company[0].shape() == run.shape()
     for make in (by_torch, lambda *specs: preferred(by_torch(*specs), 2)):
         together, alone = make(*company), make(run)
-        near = 1e-5 if together.engine == "torch" else 0
-        assert together.engine == "torch" or together.threads == 2
+        near = 1e-5 if together.engine.name == "torch" else 0
+        assert together.engine.name == "torch" or together.engine.threads == 2
         for trainer in (together, alone):
             trainer.train()
         assert (weights_of(together, 1) - weights_of(alone)).abs().max() <= near
@@ -99,11 +99,11 @@ def test_stopped_and_resumed_as_uninterrupted(name, monkeypatch, checked):
     run = KINDS[name].run
     whole = train.make_trainer([run], train.How(CPU))
     whole.train()
-    assert whole.engine == KINDS[name].engine
+    assert whole.engine.name == KINDS[name].engine
     stop_at_a_checkpoint(monkeypatch, run)
     runs.run([run], device="cpu")
     file, place = stores.finished()[run.id]
-    assert file.provenance["engine"] == whole.engine
+    assert file.provenance["engine"] == whole.engine.name
     assert str(file.progress.curves) == str(whole.progress.curves), "some are NaN"
     made = file.weights(place)
     assert all(torch.equal(made[part], value[0]) for part, value in whole.stack.state_dict().items())
@@ -212,12 +212,10 @@ def test_ids_differ():
 
 def with_part(part):
     """A run that is, or has, a part."""
-    fields = {Rule: "thought", Task: "task", Targets: "targets"}
-    return (
-        part
-        if isinstance(part, Run)
-        else supervised(**{fields[base]: part for base in fields if isinstance(part, base)})
-    )
+    if isinstance(part, Run):
+        return part
+    part = Supervision(targets=part) if isinstance(part, Targets) else part
+    return replace(supervised(), **{field: part for base, field in FIELDS.items() if isinstance(part, base)})
 
 
 @pytest.mark.parametrize("kind", OURS, ids=lambda kind: kind.__name__)

@@ -1,8 +1,8 @@
 """The fused CPU engine: whole training steps and evaluations of small models as single compiled functions.
 
 The torch stack is what readers read, and what runs on a GPU. `engine.cpp` computes the same with everything in the
-core's cache, several times faster; parity tests bind the two. It knows arrays alone: `cot2lib.training.flat` has what
-its trainers share. The compiler that is there builds it at its first use, in seconds, for the processor that is there.
+core's cache, several times faster; parity tests bind the two. It knows arrays alone, which `cot2lib.training.fused`
+gives it. The compiler that is there builds it at its first use, in seconds, for the processor that is there.
 """
 
 import ctypes

@@ -24,7 +24,7 @@ from cot2lib.runs import store
 from cot2lib.runs.lookup import absent, absent_message, described, known_rows, require_some, weights
 from cot2lib.specs import GRPOSpec, Run, by_shape, outsiders, trained_once
 from cot2lib.training.data import check_run
-from cot2lib.training.engines import preferred
+from cot2lib.training.fused import preferred
 from cot2lib.training.supervised import build_stack
 from cot2lib.training.trainer import StackTrainer
 
@@ -56,7 +56,7 @@ def run(
         shard: (k, n): train every n-th stack of the request starting with the k-th, return what is known then.
         threads: CPU threads while training. By default torch takes one, since the matrices are small, and the fused
             engine trains as many runs at a time as torch has threads.
-        engine: "auto": the fused engine (`cot2lib.training.engines`) where it applies; "torch": never.
+        engine: "auto": the fused engine (`cot2lib.training.fused`) where it applies; "torch": never.
         stack: most trainings side by side, by default as `RUNS_PER_STACK` says; a large GPU takes more.
 
     Raises:
@@ -177,7 +177,7 @@ def _train(specs: Sequence[Run], left: Sequence[Run], how: How, shard: tuple[int
 def _train_stack(specs: list[Run], how: How) -> None:
     trainer = make_trainer(specs, how)
     with timing.threads(how.threads or 1):
-        made = provenance(how.device) | {"engine": trainer.engine, "threads": trainer.threads}
+        made = provenance(how.device) | {"engine": trainer.engine.name, "threads": trainer.engine.threads}
     before = store.resume(trainer)
     made |= {key: value for key, value in before.items() if key == "commit"}
     if before.get("engine", made["engine"]) != made["engine"]:

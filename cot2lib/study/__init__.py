@@ -16,7 +16,7 @@ def command(run: Run) -> str | None:
     for chapter in sweeps.CHAPTERS:
         for profile in PROFILES:
             if run in (asked := sweeps.of_chapter(chapter, profile)):
-                varies = pd.DataFrame([one.columns() for one in asked]).astype(str).nunique() > 1
+                varies = pd.DataFrame([one.columns() for one in asked]).nunique(dropna=False) > 1
                 told = [f"{name}={value}" for name, value in run.columns().items() if varies[name]]
                 return f"cot2 run {chapter} --profile {profile}" + (f" --where {shlex.join(told)}" if told else "")
     return None

@@ -21,7 +21,7 @@ from cot2lib.study.targets import baselines
 from cot2lib.tasks import MNNS
 from cot2lib.tasks.mnns import ENUMERABLE, LONGEST
 from cot2lib.thoughts import Rule
-from cot2lib.training.engines import preferred
+from cot2lib.training.fused import preferred
 from cot2lib.training.grpo import GRPOTrainer
 
 SAMPLED = 20_000  # inputs, where a task has too many to list

@@ -4,8 +4,9 @@ Each run has its own split and targets; the prompts are shared. Targets are kept
 (budget, ties), so a sweep over budgets holds a handful of tables and not one per run.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -24,6 +25,7 @@ from cot2lib.testing import check_rule, check_targets, check_task
 Rows = Int[Tensor, "run batch"]
 Outcomes = Float[Tensor, "run batch step vocab"]
 Outputs = Float[Tensor, "row output vocab"]
+Tables = Float[Tensor, "variant input step vocab"]
 Names = Int[Tensor, "key batch vocab"]  # a permutation of the vocabulary for every input
 
 
@@ -91,11 +93,12 @@ class StackData:
     Attributes:
         prompts: token ids of every input.
         padding: tokens on the left of each prompt that are padding, or None if there are none.
-        outputs: target distributions of every distinct supervision (variant) and input.
-        fed: mixtures that follow them where they are no targets, else None.
+        tables: makes `outputs`, target distributions of every distinct supervision (variant) and input, and `fed`,
+            mixtures that follow them where they are no targets, else None. Reward and evaluation need neither.
         variant: which supervision each run uses.
         answers: answer token of every input.
         last: the output that is each input's answer, or None if it is the last one for all.
+        steps: outputs of the longest input.
         ending: outputs after the answer: 1 with an end token, else 0.
         task: what says which answers are right.
         train: rows of the task's inputs each run trains on.
@@ -104,15 +107,23 @@ class StackData:
 
     prompts: Int[Tensor, "input token"]
     padding: Int[Tensor, " input"] | None
-    outputs: Float[Tensor, "variant input step vocab"]
+    tables: Callable[[], tuple[Tables, Tables | None]]
     variant: Int[Tensor, " run"]
     answers: Int[Tensor, " input"]
     last: Int[Tensor, " input"] | None
+    steps: int
     ending: int
     task: Task
     train: list[Int[Tensor, " _"]]
     held_out: HeldOut
-    fed: Float[Tensor, "variant input step vocab"] | None = None
+
+    @property
+    def outputs(self) -> Tables:
+        return self.tables()[0]
+
+    @property
+    def fed(self) -> Tables | None:
+        return self.tables()[1]
 
     @property
     def renames(self) -> bool:
@@ -186,26 +197,30 @@ def renamed(prompts: Int[Tensor, "key batch token"], names: Names) -> Int[Tensor
 def stack_data(specs: Sequence[Run], device: torch.device | str) -> StackData:
     """The data of runs that share task, prompt format and output steps (only seed, budget and ties may differ)."""
     task, supervision = specs[0].task, specs[0].supervision
-    variants = list(dict.fromkeys(_variant(spec) for spec in specs))
-    which = [variants.index(_variant(spec)) for spec in specs]
+    variants = [_variant(spec) for spec in specs]
+    firsts = {variant: variants.index(variant) for variant in variants}  # the first run of each
     if supervision.loss_on == "sequence" and task.pairs:
         raise SpecError(f"loss_on='sequence' needs prompts of single tokens; {task.name} has pairs.")
     if supervision.loss_on == "sequence" and not (task.padding is None and task.lengths is None):
         raise SpecError(f"loss_on='sequence' needs inputs of one length; those of {task.name} differ.")
     masks = [task.split(spec.split_seed) for spec in specs]
     train = [mask.nonzero()[:, 0] for mask in masks]
-    firsts = [which.index(v) for v in range(len(variants))]
-    scored, fed = zip(*(_tables(specs[place], train[place]) for place in firsts))
-    alike = all(one is other for one, other in zip(scored, fed))
     last = None if task.lengths is None else answer_steps(task, supervision).to(device)
+
+    @cache
+    def tables() -> tuple[Tables, Tables | None]:
+        scored, fed = zip(*(_tables(specs[place], train[place]) for place in firsts.values()))
+        alike = all(one is other for one, other in zip(scored, fed))
+        return torch.stack(scored).to(device), None if alike else torch.stack(fed).to(device)
+
     return StackData(
         prompts=task.prompt(supervision.arrow, supervision.pauses).to(device),
         padding=None if task.padding is None else task.padding.to(device),
-        outputs=torch.stack(scored).to(device),
-        fed=None if alike else torch.stack(fed).to(device),
-        variant=torch.tensor(which, device=device),
+        tables=tables,
+        variant=torch.tensor([list(firsts).index(variant) for variant in variants], device=device),
         answers=task.answer_ids.to(device),
         last=last,
+        steps=len(supervision.output_steps(task.steps)) + supervision.eos,
         ending=int(supervision.eos),
         task=task,
         train=train,

@@ -239,7 +239,7 @@ class GRPOTrainer(StackTrainer):
         return {**by(self.spec.thought), **halves, **last}
 
     def evaluate_by(self, rule: Rule) -> dict[str, list]:
-        return self.decoded(rules(rule, self.spec.outputs))
+        return self.engine.decoded(rules(rule, self.spec.outputs))
 
 
 def check_start(specs: Sequence[GRPOSpec], start: GPT2Stack) -> None:

@@ -103,7 +103,7 @@ class SupervisedTrainer(StackTrainer):
         """How many leading thoughts the models make themselves, and how many leading outputs are scored."""
         supervision, steps = self.spec.supervision, self.recipe.steps
         own = supervision.own_thoughts(self.spec.outputs, step, steps)
-        return own, supervision.scored(self.data.outputs.shape[2], step, steps)
+        return own, supervision.scored(self.data.steps, step, steps)
 
     @cached_property
     def drawn_anew(self) -> bool:
@@ -140,7 +140,7 @@ class SupervisedTrainer(StackTrainer):
         return {name: [found[rule][name][model] for rule, model in each] for name in found[self.spec.thought]}
 
     def evaluate_by(self, rule: Rule) -> dict[str, list]:
-        return self.decoded(evaluation_rules(self.spec, rule, self.phase[0]))
+        return self.engine.decoded(evaluation_rules(self.spec, rule, self.phase[0]))
 
 
 def evaluation_rules(spec: Run, rule: Rule, own: int) -> list[Rule]:

@@ -9,6 +9,7 @@ changing.
 
 import math
 import time
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
@@ -85,7 +86,12 @@ class Captured(Generic[T]):
     def __call__(self) -> T:
         if self.calls < WARM_UP:
             self.calls += 1
-            return self._aside()
+            side = torch.cuda.Stream()
+            side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side):
+                result = self.work()
+            torch.cuda.current_stream().wait_stream(side)
+            return result
         if self.graph is None:
             graph = torch.cuda.CUDAGraph()
             with torch.cuda.graph(graph):
@@ -94,13 +100,42 @@ class Captured(Generic[T]):
         self.graph.replay()
         return self.result
 
-    def _aside(self) -> T:
-        side = torch.cuda.Stream()
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            result = self.work()
-        torch.cuda.current_stream().wait_stream(side)
-        return result
+
+class Engine:
+    """How a trainer takes steps and decodes: by torch here, by compiled code in `cot2lib.training.fused`.
+
+    On CUDA what is done again and again is captured once in a phase, after a few eager calls, and replayed.
+    """
+
+    name = "torch"  # as in records
+
+    def __init__(self, trainer: "StackTrainer"):
+        self.trainer: StackTrainer = weakref.proxy(trainer)  # not to keep it, and a GPU's memory with it
+        self.repeated: dict[Hashable, Captured] = {}  # in this phase
+
+    @property
+    def threads(self) -> int:
+        return torch.get_num_threads()
+
+    def take_steps(self, steps: int) -> None:
+        """Take the steps whose order and rates the trainer has set."""
+        take = self.repeat("step", self.trainer.take_step)
+        for place in range(steps):
+            self.trainer.prepare(place)
+            take()
+
+    def decoded(self, steps: Sequence[Rule]) -> dict[str, list]:
+        """The held-out inputs decoded by the rules of their steps, see `cot2lib.training.evaluation.evaluate`."""
+        trainer = self.trainer
+        work = partial(evaluation.measured, trainer.stack, trainer.data, trainer.seeds, steps)
+        looked_at = any(map(outsiders, steps))  # by `check_thoughts`, on the CPU, so that it cannot be captured
+        return evaluation.summary(trainer.data, *(work if looked_at else self.repeat(tuple(steps), work))())
+
+    def repeat(self, name: Hashable, work: Callable[[], T]) -> Callable[[], T]:
+        """Work that is done again and again in a phase, under its name; captured on CUDA."""
+        if self.trainer.device.type != "cuda":
+            return work
+        return self.repeated.setdefault(name, Captured(work))
 
 
 class StackTrainer(ABC):
@@ -115,9 +150,11 @@ class StackTrainer(ABC):
         asked: all runs.
         specs: one run of each training.
         model_of: the model of each run that is asked for.
+        engine: what takes the steps.
+        blocks: neighbouring runs with one learning rate.
+        moments: AdamW's state, of every block and, in it, of every parameter that is trained.
     """
 
-    engine = "torch"  # the engine's name, as in records
     group = 1  # branches of each input of a batch
     looks_first = False  # whether runs are evaluated before their first step
 
@@ -129,8 +166,7 @@ class StackTrainer(ABC):
         self.stack, self.data, self.device = stack, data, stack.device
         self.phase = self.phase_at(0)  # of the step to come
         self.progress = Progress(loss_sum=[0.0] * len(self.specs))
-        self._group()
-        self.repeated: dict[Hashable, Captured] = {}  # of this phase
+        self.engine = Engine(self)
         self._allocate()
 
     @abstractmethod
@@ -144,41 +180,6 @@ class StackTrainer(ABC):
     def phase_at(self, step: int) -> tuple:
         return ()
 
-    @property
-    def threads(self) -> int:
-        return torch.get_num_threads()
-
-    def _group(self) -> None:
-        """Blocks of neighbouring runs with one learning rate, without what stays as it is; gradients are allocated
-        once."""
-        parameters = [parameter for parameter in self.stack.parameters() if parameter.requires_grad]
-        self.gradients = [torch.zeros_like(parameter) for parameter in parameters]
-        for parameter, gradient in zip(parameters, self.gradients):
-            parameter.grad = gradient
-        peaks = [spec.recipe.lr for spec in self.specs]
-        self.edges = [0, *(r for r in range(1, len(peaks)) if peaks[r] != peaks[r - 1]), len(peaks)]
-        self.peaks = [peaks[edge] for edge in self.edges[:-1]]
-        self.groups = []
-        for first, last in pairwise(self.edges):
-            block = [parameter.detach()[first:last] for parameter in parameters]
-            for view, gradient in zip(block, self.gradients):
-                view.grad = gradient[first:last]
-            self.groups.append(block)
-
-    @cached_property
-    def optimizer(self) -> torch.optim.AdamW:
-        """Fused AdamW over the groups; not made where torch takes no step, for torch loads its compiler with it."""
-        groups = [
-            {"params": block, "lr": torch.tensor(peak, device=self.device)}
-            for block, peak in zip(self.groups, self.peaks)
-        ]
-        options: dict[str, Any] = dict(betas=(0.9, self.recipe.beta2), weight_decay=self.recipe.weight_decay)
-        return torch.optim.AdamW(groups, **options, fused=True, capturable=self.device.type == "cuda")
-
-    @property
-    def blocks(self) -> list[Tensor]:
-        return [block for group in self.groups for block in group]
-
     def _allocate(self) -> None:
         """Tensors a step reads and writes, so that it can be captured once and replayed."""
         runs, device = len(self.specs), self.device
@@ -190,8 +191,41 @@ class StackTrainer(ABC):
         self.seeds = torch.tensor([spec.seed for spec in self.specs], device=device)
         self.name_keys = random.run_keys(self.seeds, Site.NAMES)
         self.dropout_keys = random.run_keys(self.seeds, Site.DROPOUT)
-        length = self.data.prompts.shape[1] + self.group * (self.data.outputs.shape[2] - 1)
+        length = self.data.prompts.shape[1] + self.group * (self.data.steps - 1)
         self.counter = self.stack.dropout_counter(self.recipe.batch, length)
+        parameters = self.trained()
+        self.gradients = [torch.zeros_like(parameter) for parameter in parameters]
+        for parameter, gradient in zip(parameters, self.gradients):
+            parameter.grad = gradient
+        peaks = [spec.recipe.lr for spec in self.specs]
+        edges = [0, *(run for run in range(1, runs) if peaks[run] != peaks[run - 1]), runs]
+        self.blocks = [slice(first, last) for first, last in pairwise(edges)]
+        self.moments = [
+            {"step": torch.zeros((), device=device)}
+            | {name: torch.zeros_like(parameter.detach()[block]) for name in ("exp_avg", "exp_avg_sq")}
+            for block in self.blocks
+            for parameter in parameters
+        ]
+
+    def peak(self, block: slice) -> float:
+        return self.specs[block.start].recipe.lr
+
+    def trained(self) -> list[torch.nn.Parameter]:
+        return [parameter for parameter in self.stack.parameters() if parameter.requires_grad]
+
+    @cached_property
+    def optimizer(self) -> torch.optim.AdamW:
+        """Fused AdamW; not made where torch takes no step, for torch loads its compiler with it."""
+        groups: list[dict[str, Any]] = []
+        for block in self.blocks:
+            views = [parameter.detach()[block] for parameter in self.trained()]
+            for view, gradient in zip(views, self.gradients):
+                view.grad = gradient[block]
+            groups.append({"params": views, "lr": torch.tensor(self.peak(block), device=self.device)})
+        options: dict[str, Any] = dict(betas=(0.9, self.recipe.beta2), weight_decay=self.recipe.weight_decay)
+        optimizer = torch.optim.AdamW(groups, **options, fused=True, capturable=self.device.type == "cuda")
+        optimizer.state.update(zip((view for group in groups for view in group["params"]), self.moments))
+        return optimizer
 
     def dropout(self) -> Dropout | None:
         if not self.recipe.dropout:
@@ -218,20 +252,20 @@ class StackTrainer(ABC):
         torch._foreach_zero_(self.gradients)
         objective.sum().backward()
         rate = self.rates.index_select(0, self.position)[0]
-        for group, peak in zip(self.optimizer.param_groups, self.peaks):
-            group["lr"].copy_(rate * peak)
+        for group, block in zip(self.optimizer.param_groups, self.blocks):
+            group["lr"].copy_(rate * self.peak(block))
         self.optimizer.step()
 
     def advance(self, steps: int) -> None:
         """Take `steps` steps: at most SEGMENT, and none beyond a change of phase (see `ahead`)."""
         start = self.progress.step
         if (phase := self.phase_at(start)) != self.phase:
-            self.phase, self.repeated = phase, {}
+            self.phase, self.engine.repeated = phase, {}
         self.order[:, :steps] = self.data.order([s.seed for s in self.specs], start, steps, self.recipe.batch)
         self.rates[:steps] = learning_rates(self.recipe, start, steps)
         self.position.zero_()
         self.step.fill_(start)
-        self.take_steps(steps)
+        self.engine.take_steps(steps)
         self._log(steps)
 
     def ahead(self) -> int:
@@ -239,28 +273,6 @@ class StackTrainer(ABC):
         step, every = self.progress.step, self.recipe.evaluate_every
         most = min(SEGMENT, every - step % every, self.recipe.steps - step)
         return next((k for k in range(1, most) if self.phase_at(step + k) != self.phase_at(step)), most)
-
-    def take_steps(self, steps: int) -> None:
-        """Take the steps whose order and rates are set.
-
-        On CUDA the step is captured once, after a few eager ones, and replayed.
-        """
-        take = self.repeat("step", self.take_step)
-        for place in range(steps):
-            self.prepare(place)
-            take()
-
-    def repeat(self, name: Hashable, work: Callable[[], T]) -> Callable[[], T]:
-        """Work that is done again and again in a phase, under its name; captured on CUDA."""
-        if self.device.type != "cuda":
-            return work
-        return self.repeated.setdefault(name, Captured(work))
-
-    def decoded(self, steps: Sequence[Rule]) -> dict[str, list]:
-        """The held-out inputs decoded by the rules of their steps, see `cot2lib.training.evaluation.evaluate`."""
-        work = partial(evaluation.measured, self.stack, self.data, self.seeds, steps)
-        looked_at = any(map(outsiders, steps))  # by `check_thoughts`, on the CPU, so that it cannot be captured
-        return evaluation.summary(self.data, *(work if looked_at else self.repeat(tuple(steps), work))())
 
     def _log(self, steps: int) -> None:
         progress, taken = self.progress, self.losses[:, :steps].cpu()
@@ -274,15 +286,17 @@ class StackTrainer(ABC):
 
     def optimizer_tensors(self) -> Tensors:
         """AdamW's state, by place of the parameter block and name."""
-        state = self.optimizer.state
-        return {f"{place}.{name}": t for place, b in enumerate(self.blocks) for name, t in state[b].items()}
+        return {f"{place}.{name}": value for place, state in enumerate(self.moments) for name, value in state.items()}
 
     def restore(self, weights: Tensors, optimizer: Tensors, progress: Progress) -> None:
         """Go on from a checkpoint: what the three were when it was taken."""
+        own = self.optimizer_tensors()
+        shapes = lambda state: {name: value.shape for name, value in state.items()}
+        if shapes(own) != shapes(optimizer):
+            raise ValueError("another optimiser's state")
         self.stack.load_state_dict(weights)
-        for key, tensor in optimizer.items():
-            place, name = key.split(".")
-            self.optimizer.state[self.blocks[int(place)]][name] = tensor.to(self.device)
+        for name, value in own.items():
+            value.copy_(optimizer[name])
         self.progress = progress
 
     def train(self, after_segment: Callable[[int], None] = lambda steps: None) -> Progress:

@@ -25,8 +25,8 @@ from cot2lib.specs.profiles import spec
 from cot2lib.targets import Apart, Frontier
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import Base, Discrete, Gaussian, Hidden, ZeroSlot
-from cot2lib.training import engines
-from cot2lib.training.engines import preferred
+from cot2lib.training import fused as engines
+from cot2lib.training.fused import preferred
 
 fast = pytest.importorskip("cot2lib.fast")
 
@@ -108,10 +108,10 @@ def test_dropout_bits_of_every_pass_are_torchs(run):
     torch_, fused_ = both(run)
     fused_.advance(3)
     torch_.step.fill_(2)
-    drawn, parts = torch_.dropout(), fused_._parts(fused_.phase[0])
+    drawn, parts = torch_.dropout(), fused_.engine.passes(fused_.phase[0])
     assert len(parts) == {"teacher": 1, ZeroSlot(): 5}.get(run.thought if run in OWN else "teacher", 3)
     for low, high, scored, begin, end, _ in parts.tolist():
-        lanes = torch_.stack.dropout_lanes(fused_._shape.batch, high - low, scored, low)
+        lanes = torch_.stack.dropout_lanes(run.recipe.batch, high - low, scored, low)
         expected = torch.cat(list(drawn.scales(lanes)), 1)[0]
         made = multipliers(fused_, begin, begin + len(expected))
         assert torch.equal(made, expected) and 0 < (expected == 0).float().mean() < 0.2 and begin + len(made) <= end
@@ -168,7 +168,7 @@ def test_the_frontier_for_both_is_csft():
     for trainer in (plain, same, apart):
         trainer.advance(20)
     assert torch.equal(plain.losses, same.losses) and torch.equal(weights_of(plain), weights_of(same))
-    assert same._fed is same._data and apart._fed is not apart._data
+    assert same.engine.fed is same.engine.scored and apart.engine.fed is not apart.engine.scored
     assert (plain.losses - apart.losses).abs().max() < 5e-5
 
 
@@ -246,7 +246,7 @@ def test_what_the_engine_does_not_know_is_trained_by_torch(run, says, capsys):
     assert preferred(trainer) is trainer
     told = capsys.readouterr().err
     assert says in told and told.count("\n") == 1
-    assert preferred(by_torch(supervised(Base(2.0)))).engine == "fused", "where it acts at evaluation alone"
+    assert preferred(by_torch(supervised(Base(2.0)))).engine.name == "fused", "where it acts at evaluation alone"
     assert capsys.readouterr().err == ""
 
 

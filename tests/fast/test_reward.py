@@ -29,9 +29,9 @@ def run(thought=THREE, recipe=RECIPE, before=DEEP, **options):
 def test_actions_and_points_are_torchs(thought, monkeypatch):
     torch_, fused_ = map(moved, both(run(thought, replace(RECIPE, batch=32))))
     rollouts, traces = [], []
-    original, made = torch_.decode, fused_._traces
+    original, made = torch_.decode, fused_.engine.traces
     monkeypatch.setattr(torch_, "decode", lambda *a, **o: rollouts.append(original(*a, **o)) or rollouts[-1])
-    monkeypatch.setattr(fused_, "_traces", lambda policy: traces.append(made(policy)) or traces[-1])
+    monkeypatch.setattr(fused_.engine, "traces", lambda: traces.append(made()) or traces[-1])
     torch_.advance(1), fused_.advance(1)
     (rollout,), (trace,) = rollouts, traces
     assert np.array_equal(trace.answers, rollout.answers[0].numpy())

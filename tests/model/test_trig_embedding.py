@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from cot2lib.model.trigonometric import SCALE, frequencies, trigonometric_table
 from cot2lib.specs.profiles import spec
 from cot2lib.tasks import MNNS
-from cot2lib.training.engines import preferred
+from cot2lib.training.fused import preferred
 from cot2lib.training.supervised import SupervisedTrainer, build_stack
 
 TASK = MNNS(1, 5, 3)

@@ -12,7 +12,7 @@ from cot2lib.tasks import ProntoQA, ProsQA
 from cot2lib.tasks.reachability import SPECIALS
 from cot2lib.thoughts import MTS
 from cot2lib.training.data import drawn_names, renamed, stack_data
-from cot2lib.training.engines import preferred
+from cot2lib.training.fused import preferred
 from cot2lib.training.grpo import GRPOTrainer, densities
 from cot2lib.training.supervised import SupervisedTrainer, build_stack
 
@@ -90,7 +90,7 @@ def test_both_engines_train_alike(task, segment, dropout):
     cot2 = make("cot2", 1)
     specs = [cot2, replace(cot2, seed=2, supervision=replace(cot2.supervision, budget=1))]
     by_torch, fused = SupervisedTrainer(specs), preferred(SupervisedTrainer(specs), 1)
-    assert fused.engine == "fused"
+    assert fused.engine.name == "fused"
     for trainer in (by_torch, fused):
         trainer.train()
     losses = [torch.tensor(trainer.progress.first_losses) for trainer in (by_torch, fused)]

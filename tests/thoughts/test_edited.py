@@ -105,8 +105,8 @@ def test_an_edited_run_is_evaluated_on_its_inputs(store, nothing_shipped, tmp_pa
 def test_an_edit_from_outside_is_never_captured(monkeypatch):
     """Its thoughts are looked at on the CPU, which a CUDA graph could not wait for."""
     trainer = SupervisedTrainer([short()])
-    monkeypatch.setattr(trainer, "repeat", lambda name, work: pytest.fail("captured"))
-    assert trainer.decoded(rules(Edited(Base(), Exact(TASK)), 3))["correct_a"]
+    monkeypatch.setattr(trainer.engine, "repeat", lambda name, work: pytest.fail("captured"))
+    assert trainer.engine.decoded(rules(Edited(Base(), Exact(TASK)), 3))["correct_a"]
 
 
 @dataclass(frozen=True)

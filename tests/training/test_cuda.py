@@ -43,7 +43,7 @@ def test_captured_training_equals_training_on_the_cpu(method):
     for trainer in (cpu, gpu):
         trainer.advance(WARM_UP + 20)
         trainer.advance(10)
-    assert gpu.repeated["step"].graph is not None
+    assert gpu.engine.repeated["step"].graph is not None
     assert (cpu.losses[:, :10] - gpu.losses[:, :10].cpu()).abs().max() < 1e-3
     assert (weights(cpu) - weights(gpu)).abs().max() < 1e-3
 
@@ -54,7 +54,7 @@ def test_a_frozen_table_stays_under_capture():
     before = gpu.stack.transformer.wte.weight.clone()
     for trainer in (cpu, gpu):
         trainer.advance(WARM_UP + 20)
-    assert gpu.repeated["step"].graph is not None and torch.equal(before, gpu.stack.transformer.wte.weight)
+    assert gpu.engine.repeated["step"].graph is not None and torch.equal(before, gpu.stack.transformer.wte.weight)
     assert (weights(cpu) - weights(gpu)).abs().max() < 1e-3
 
 
@@ -73,7 +73,8 @@ def test_a_captured_switch_to_own_thoughts_equals_that_on_the_cpu():
     cpu, gpu = SupervisedTrainer(specs, "cpu"), SupervisedTrainer(specs, "cuda")
     graphs = []
     for trainer in (cpu, gpu):
-        trainer.train(lambda steps, trainer=trainer: graphs.append((trainer.phase[0], trainer.repeated.get("step"))))
+        seen = lambda _, one=trainer: graphs.append((one.phase[0], one.engine.repeated.get("step")))
+        trainer.train(seen)
     assert [own for own, _ in graphs] == [0, 2, 2] * 2, "segments end at the switch, step 24, and at both evaluations"
     (_, before), (_, after), (_, last) = graphs[3:]
     assert before is not after and after is last
@@ -122,11 +123,11 @@ def test_a_replayed_evaluation_equals_the_one_on_the_cpu(rule):
         gpu.advance(20)
         cpu.stack.load_state_dict({name: value.cpu() for name, value in gpu.stack.state_dict().items()})
         steps = rules(rule, specs[0].outputs)
-        found.append(gpu.decoded(steps))
-        for name, values in cpu.decoded(steps).items():
+        found.append(gpu.engine.decoded(steps))
+        for name, values in cpu.engine.decoded(steps).items():
             near = 2 if name.startswith("correct") else 1e-2
             assert found[-1][name] == pytest.approx(values, abs=near), name
-    assert gpu.repeated[tuple(steps)].graph is not None and found[-1] != found[-2]
+    assert gpu.engine.repeated[tuple(steps)].graph is not None and found[-1] != found[-2]
 
 
 def test_resumed_on_the_gpu_equals_uninterrupted(store, nothing_shipped, monkeypatch):
@@ -162,7 +163,7 @@ def test_captured_policy_gradients_equal_those_on_the_cpu(thought, options):
     cpu, gpu = (specs[0].trainer(specs, lambda _: start, torch.device(device)) for device in ("cpu", "cuda"))
     for trainer in (cpu, gpu):
         trainer.train()
-    assert gpu.repeated["step"].graph is not None
+    assert gpu.engine.repeated["step"].graph is not None
     assert (weights(cpu) - weights(gpu)).abs().max() < 1e-3
     for here, there in zip(cpu.progress.curves, gpu.progress.curves):
         assert there["entropy_2"] == pytest.approx(here["entropy_2"], abs=1e-2)

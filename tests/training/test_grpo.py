@@ -9,7 +9,7 @@ from cot2lib import runs
 from cot2lib.model import GPT2Stack
 from cot2lib.specs import GRPOSpec
 from cot2lib.thoughts import MTS, Discrete
-from cot2lib.training.engines import preferred
+from cot2lib.training.fused import preferred
 from cot2lib.training.grpo import objective, replayed
 from cot2lib.training.supervised import build_stack
 

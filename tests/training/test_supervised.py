@@ -15,7 +15,7 @@ from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import MNNS, MNNSLengths
 from cot2lib.thoughts import MTS, Discrete, Hidden
 from cot2lib.training.data import Batch, check_run, stack_data
-from cot2lib.training.engines import preferred
+from cot2lib.training.fused import preferred
 from cot2lib.training.supervised import SupervisedTrainer, batch_loss, build_stack, evaluation_rules
 from cot2lib.training.trainer import learning_rates
 
