@@ -19,8 +19,6 @@ from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any
 
-import pandas as pd
-
 from cot2lib.errors import SpecError
 from cot2lib.kit.frozen import as_instance, as_int
 from cot2lib.specs import GRPOSpec, Model, Recipe, RunSpec, Supervision
@@ -90,17 +88,10 @@ class Reward(Row):
     Attributes:
         thought: how thoughts are sampled by default.
         lr_of: learning rates of single rules that have their own.
-        code_lr: the public code's learning rate, a tenth of the paper's.
-        high_lr: for a look at where training becomes unstable; neither has it.
-        dirichlet_lr, cot2_lr: of Dirichlet thoughts from a discrete start, 1e-5, and from CoT2, 1e-6 (app. B.4).
     """
 
     thought: Rule = THREE
     lr_of: Mapping[Rule, float] = field(default_factory=dict)
-    code_lr: float | None = None
-    high_lr: float | None = None
-    dirichlet_lr: float | None = None
-    cot2_lr: float | None = None
 
 
 def epoch_steps(task: Task, batch: int) -> int:
@@ -144,10 +135,7 @@ TABLE: Mapping[str, Mapping[str, dict[str, Row]]] = {
         "paper": _rows(
             Row(batch=16, large_batch=64, epochs=1000, evaluations=1000, lr=1e-4, **CODE_LEAVES),
             CODE,
-            Reward(
-                batch=16, epochs=100, evaluations=100, lr=5e-5, weight_decay=0.01, code_lr=5e-6, high_lr=5e-4,
-                dirichlet_lr=1e-5, cot2_lr=1e-6,
-            ),
+            Reward(batch=16, epochs=100, evaluations=100, lr=5e-5, weight_decay=0.01),
         ),
         "quick": _rows(
             Row(
@@ -155,10 +143,7 @@ TABLE: Mapping[str, Mapping[str, dict[str, Row]]] = {
                 warmup=100,
             ),
             ALIKE,
-            Reward(
-                batch=64, epochs=20, evaluations=20, lr=3e-4, weight_decay=0.01, code_lr=3e-5, high_lr=3e-3,
-                dirichlet_lr=6e-5, cot2_lr=6e-6,
-            ),
+            Reward(batch=64, epochs=20, evaluations=20, lr=3e-4, weight_decay=0.01),
         ),
     },
     "graphs": {
@@ -177,28 +162,6 @@ TABLE: Mapping[str, Mapping[str, dict[str, Row]]] = {
         ),
     },
 }  # fmt: skip
-
-PAPER_SAYS = {
-    "batch": "16 for four digits (app. B.1)",
-    "large_batch": "64 for five digits (app. B.1)",
-    "epochs": "not stated; 1000 is used as an example for COCONUT's stages (app. B.3)",
-    "most_steps": "not stated; five digits have about ten times the data (app. B.1)",
-    "evaluations": "not stated; the public code evaluates every epoch and plots the last",
-    "lr": "1e-4 (app. B.1)",
-    "schedule": "not stated; the public code has none",
-    "warmup": "not stated; the public code has none",
-    "weight_decay": "none (app. B.1); the public code leaves AdamW's default of .01",
-    "dropout": "not mentioned; the public code leaves GPT-2's default of .1",
-    "cycles": "not stated; a constant rate knows none",
-    "arrow": "the prompt ends in an arrow (sec. 3.1.1); the public CoT2 code has none",
-    "eos": "the output ends in EOS (sec. 3.1.1); the public CoT2 code never trains it",
-    "loss_on": "the m output tokens (eqs. 1 and 2); the public discrete code adds prompt and EOS",
-    "reduction": "sum over steps (eqs. 1 and 2); the public discrete code takes the mean",
-    "pauses": "not mentioned; the public code has an encoding with m arrows, and no trainer for it",
-    "feeding": "teacher forcing; COCONUT in stages of equal length (app. B.3)",
-    "curriculum": "no order of what is scored is mentioned; the public code has none",
-    "ties": "not stated; the public code is plus-first at B=1 and minus-first above",
-}
 
 
 def profile(name: str) -> str:
@@ -344,27 +307,6 @@ def grpo(start: RunSpec, profile_name: str = "quick", *, thought: Rule | None = 
     training = {"lr": row.lr_of.get(thought, row.lr)} | {name: options[name] for name in RECIPE if name in options}
     rest = {name: options[name] for name in REWARDED if name in options}
     return GRPOSpec(row.recipe(start.task, **training), start, thought, **rest)
-
-
-def comparison() -> pd.DataFrame:
-    """Both profiles on numbers, field by field, beside what the paper says; method by method where they differ."""
-    rows = []
-    for name, says in PAPER_SAYS.items():
-        values = [_told(name, profile_name) for profile_name in PROFILES]
-        rows.append({"field": name, **dict(zip(PROFILES, values)), "the paper": says})
-    return pd.DataFrame(rows)
-
-
-def _told(name: str, profile_name: str) -> str:
-    values = {}
-    for method, row in rows_of(MNNS(), profile_name).items():
-        if method != REWARD:
-            run = spec(method, profile_name)
-            values[method] = str(
-                next(getattr(p, name) for p in (row, run.recipe, run.supervision) if hasattr(p, name))
-            )
-    same = len(set(values.values())) == 1
-    return next(iter(values.values())) if same else ", ".join(f"{m}: {v}" for m, v in values.items())
 
 
 def shortened(run: RunSpec, epochs: int, evaluations: int = 1) -> RunSpec:

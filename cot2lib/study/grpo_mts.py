@@ -15,7 +15,7 @@ from cot2lib.study.look import Shown
 from cot2lib.study.printed import GAINS, gains, paper_value
 from cot2lib.study.report import ends, recipe
 from cot2lib.study.reward_runs import explaining, mts
-from cot2lib.study.sweeps import KS, STEPS, USUAL
+from cot2lib.study.sweeps import KS, RATES, STEPS, USUAL
 
 asked = mts  # the chapter's runs, by sweep and change
 MEASURES = {  # of an explanation: the part of the paper's table, and its name where something is predicted of it
@@ -144,6 +144,7 @@ def policy_recipes() -> pd.DataFrame:
     Where the file names a field of our recipes, the last column is read from them.
     """
     table = pd.read_csv(Path(__file__).with_name("grpo_mts_recipes.csv"), dtype=str, keep_default_na=False)
-    chosen = lambda field: " / ".join(f"{getattr(own, field):g}" for own in POLICIES.values())
+    of = lambda field, profile: RATES[field][profile] if field in RATES else getattr(POLICIES[profile], field)
+    chosen = lambda field: " / ".join(f"{of(field, profile):g}" for profile in POLICIES)
     here = [chosen(field) if field else said for field, said in zip(table.pop("field"), table.pop("here"))]
     return table.assign(**{f"here ({' / '.join(map(recipe, POLICIES))})": here})

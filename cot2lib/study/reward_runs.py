@@ -14,6 +14,7 @@ from cot2lib.study.sweeps import (
     GAMMAS,
     KS,
     MANY,
+    RATES,
     USUAL,
     dirichlet,
     distinct,
@@ -57,7 +58,7 @@ def mts(profile: str = "quick", seeds: Sequence[int] = TWENTY, split_seeds: Sequ
 
 def mts_variants(profile: str, seeds: Sequence[int]) -> dict[str, list[GRPOSpec]]:
     """Changes of MTS, d = 24, and the usual runs."""
-    rates = POLICIES[profile]
+    high = RATES["high_lr"][profile]
     at = lambda *ks, **options: sampled(profile, seeds, (24,), ks, **options)
     return {
         USUAL: at(*KS, MANY),
@@ -65,9 +66,9 @@ def mts_variants(profile: str, seeds: Sequence[int]) -> dict[str, list[GRPOSpec]
         "product": at(*KS[1:], ratio="product"),
         "logits / K": sweep("mts_scaled", profile, seeds),
         "no learning": at(3, lr=0.0),
-        "a tenth of the rate": at(3, lr=rates.code_lr),
-        "ten times the rate": at(3, lr=rates.high_lr),
-        "product, ten times the rate": at(3, lr=rates.high_lr, ratio="product"),
+        "a tenth of the rate": at(3, lr=RATES["code_lr"][profile]),
+        "ten times the rate": at(3, lr=high),
+        "product, ten times the rate": at(3, lr=high, ratio="product"),
         "one-sided dropout": at(3, dropout=DROPOUT),
         "better start": rewarded(starts(seeds, profile="quick"), profile),
         "rising from 1": at(6, first_k=1),
@@ -86,7 +87,7 @@ def explaining(profile: str) -> list[GRPOSpec]:
     if profile != "paper":
         return stated
     dropped = sampled(seeds=TEN, dropout=DROPOUT, **one)
-    return [*stated, *dropped, *sampled(lr=POLICIES[profile].code_lr, **one)]
+    return [*stated, *dropped, *sampled(lr=RATES["code_lr"][profile], **one)]
 
 
 def every_mts(profile: str) -> list[GRPOSpec]:
@@ -124,32 +125,32 @@ def simplex(profile: str = "quick", seeds: Sequence[int] = TWENTY, split_seeds: 
 
 def treated(thought: Dirichlet, profile: str, seeds: Sequence[int]) -> list[GRPOSpec]:
     """Dirichlet thoughts with another treatment of tiny concentrations, from discrete CoT with one layer, d = 24."""
-    return rewarded(starts(seeds), profile, [thought], lr=POLICIES[profile].dirichlet_lr, ratio="product")
+    return rewarded(starts(seeds), profile, [thought], lr=RATES["dirichlet_lr"][profile], ratio="product")
 
 
 def dirichlet_variants(profile: str, seeds: Sequence[int]) -> dict[str, list[GRPOSpec]]:
     """Dirichlet thoughts at other learning rates, and with other treatments of tiny concentrations; d = 24."""
-    rates, best, one = POLICIES[profile], called("gamma", BEST_GAMMA), called("gamma", GAMMAS[0])
+    rate, best, one = RATES["dirichlet_lr"][profile], called("gamma", BEST_GAMMA), called("gamma", GAMMAS[0])
     at = lambda gamma=BEST_GAMMA, **options: dirichlet(profile, seeds, (gamma,), **options)
     other = lambda *fields, **options: treated(Dirichlet(*fields, **options), profile, seeds)
     return {
         f"{best}, {USUAL}": at(),
         f"{best}, no learning": at(lr=0.0),
-        f"{best}, half the rate": at(lr=rates.dirichlet_lr / 2),
-        f"{best}, the rate of MTS": at(lr=rates.lr),
+        f"{best}, half the rate": at(lr=rate / 2),
+        f"{best}, the rate of MTS": at(lr=POLICIES[profile].lr),
         f"{best}, masked": other(BEST_GAMMA, masked=True),
         f"{best}, whole vocabulary": other(BEST_GAMMA, 0.0, most=None),
         f"{one}, {USUAL}": at(GAMMAS[0]),
         f"{one}, masked": other(GAMMAS[0], masked=True),
         f"{one}, whole vocabulary": other(GAMMAS[0], 0.0, most=None),
         f"CoT2, {best}, {USUAL}": at(method="cot2"),
-        f"CoT2, {best}, ten times the rate": at(method="cot2", lr=rates.dirichlet_lr),
+        f"CoT2, {best}, ten times the rate": at(method="cot2", lr=rate),
     }
 
 
 def later(profile: str, seeds: Sequence[int]) -> dict[str, list[GRPOSpec]]:
     """Sampling rules and a normaliser of later papers, and the paper's rules at the same learning rate; d = 24."""
-    chosen, rates = starts(seeds), POLICIES[profile]
+    chosen = starts(seeds)
     one = dict(profile=profile, seeds=seeds, d_models=(24,), ks=(3,))
     noisy = lambda rule: rewarded(chosen, profile, [rule], ratio="product")
     masked = lambda chosen, **options: rewarded(chosen, profile, [Base()], mask=DROPOUT, **options)
@@ -157,11 +158,11 @@ def later(profile: str, seeds: Sequence[int]) -> dict[str, list[GRPOSpec]]:
     return {
         "MTS, K = 3": sampled(**one),
         "MTS, K = 3, centred": sampled(**one, scaled=False),
-        f"Dirichlet, {called('gamma', BEST_GAMMA)}": dirichlet(profile, seeds, (BEST_GAMMA,), lr=rates.lr),
+        f"Dirichlet, {called('gamma', BEST_GAMMA)}": dirichlet(profile, seeds, (BEST_GAMMA,), lr=POLICIES[profile].lr),
         **{f"Gumbel, {tau} = {noise:g}": noisy(Gumbel(noise)) for noise in (0.1, 1.0)},
         **{f"Gaussian, {sigma} = {noise:g}": noisy(Gaussian(noise)) for noise in (0.1, 0.3)},
         "mask per rollout": masked(chosen),
-        "CoT2, mask per rollout": masked(starts(seeds, method="cot2"), lr=rates.dirichlet_lr),
+        "CoT2, mask per rollout": masked(starts(seeds, method="cot2"), lr=RATES["dirichlet_lr"][profile]),
     }
 
 

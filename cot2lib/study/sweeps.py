@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from cot2lib.errors import SpecError
 from cot2lib.llm.settings import LanguageRun
 from cot2lib.specs import GRPOSpec, Run, RunSpec, profiles
-from cot2lib.specs.profiles import POLICIES, SEEDS, TEN, TWENTY, grpo, spec
+from cot2lib.specs.profiles import SEEDS, TEN, TWENTY, grpo, spec
 from cot2lib.study import graph_runs
 from cot2lib.study.graph_runs import BY_AGE, REACHED
 from cot2lib.tasks import MNNS, ProsQA
@@ -44,8 +44,12 @@ SPLIT = SEEDS[0]  # of the paper's single runs, whose accuracies are whole numbe
 BOTH = ("cot2", "discrete")
 FIVE = [MNNS(low, high, 5) for low, high in FIVE_DIGITS]
 START = dict(profile="paper", method="discrete", d_model=24, layers=1)  # of policy gradients on sums
-RATES = {name: {profile: getattr(row, name) for profile, row in POLICIES.items()} for name in
-         ("cot2_lr", "dirichlet_lr", "high_lr")}  # fmt: skip
+RATES = {  # of single sweeps of policy gradients on sums
+    "code_lr": {"paper": 5e-6, "quick": 3e-5},  # the public code's, a tenth of the paper's
+    "high_lr": {"paper": 5e-4, "quick": 3e-3},  # to see where training becomes unstable; neither has it
+    "dirichlet_lr": {"paper": 1e-5, "quick": 6e-5},  # of Dirichlet thoughts from a discrete start (app. B.4)
+    "cot2_lr": {"paper": 1e-6, "quick": 6e-6},  # and from CoT2 (app. B.4)
+}
 SHAPED = dict(ratio="product", lr=RATES["dirichlet_lr"])  # of Dirichlet thoughts
 BEST = dict(thought=Dirichlet(BEST_GAMMA), **SHAPED)
 SAMPLED = [MTS(k) for k in KS]

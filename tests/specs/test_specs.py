@@ -10,7 +10,8 @@ import cot2lib.llm.settings
 import cot2lib.runs.taught
 import cot2lib.tasks.variants  # noqa: F401
 from cot2lib.specs import KINDS, Model, Recipe, RunSpec, Supervision, from_data, to_data
-from cot2lib.specs.profiles import Row, comparison, grpo, shortened, spec
+from cot2lib.specs.profiles import Row, grpo, shortened, spec
+from cot2lib.study.csft import comparison
 from cot2lib.tasks import MNNS, ProsQA
 from cot2lib.thoughts import Discrete, Hidden
 from cot2lib.training.data import stack_data
