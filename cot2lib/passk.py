@@ -7,7 +7,7 @@ sampling keeps the 50 likeliest tokens (a default of the library that it calls),
 curve is one greedy accuracy drawn as a line.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pandas as pd
 import torch
@@ -37,7 +37,7 @@ def measure(
     specs: Sequence[RunSpec],
     samples: int = SAMPLES,
     most: int = MOST,
-    kept: Sequence[int | None] | None = None,
+    kept: Sequence[int | None] = (None, TOP_K),
 ) -> pd.DataFrame:
     """Pass@k and Maj@k (%) of runs of one shape, at the paper's temperatures.
 
@@ -45,59 +45,37 @@ def measure(
 
     Args:
         stack, specs: the models and their runs.
-        samples: of every input, where the chain is sampled.
+        samples: of every input, where the chain is sampled; SpecError if they are fewer than `most`.
         most: largest k.
-        kept: of how many of the likeliest tokens a chain is sampled, None for all of them; by default both `TOP_K`
-            and all.
-
-    Raises:
-        SpecError: for fewer samples than the largest k.
+        kept: of how many of the likeliest tokens a chain is sampled, None for all of them.
     """
     if samples < most:
         raise SpecError(f"samples={samples}: Pass@k up to k = {most} needs at least {most} samples.")
-    data = stack_data(specs, stack.device)
-    if specs[0].thought == Discrete():
-        measured = _discrete(stack, data, specs, samples, most, kept or (None, TOP_K))
-    else:
-        measured = _continuous(stack, data, specs, most)
-    return pd.concat([part.assign(id=specs[place].id) for place, part in measured], ignore_index=True)
-
-
-def _discrete(
-    stack: GPT2Stack,
-    data: StackData,
-    specs: Sequence[RunSpec],
-    samples: int,
-    most: int,
-    kept: Sequence[int | None],
-) -> Iterator[tuple[int, pd.DataFrame]]:
+    data, parts = stack_data(specs, stack.device), []
     for temperature in TEMPERATURES:
+        if specs[0].thought != Discrete():
+            for spec, chance in zip(specs, answer_chances(stack, data, specs, temperature)):
+                passed = [100 * float((1 - (1 - chance) ** k).mean()) for k in range(1, most + 1)]
+                table = pd.DataFrame({"k": range(1, most + 1), "pass_at_k": passed})
+                parts.append(table.assign(temperature=temperature, top_k=0, id=spec.id))
+            continue
         for top_k in kept if temperature else (None,):
             rule = Discrete(temperature, top_k)
             counts = answer_counts(stack, data, specs, rule, samples if temperature else 1)
-            for place, mine in enumerate(counts):
-                yield place, _at_every_k(mine, temperature, top_k, most)
+            for spec, mine in zip(specs, counts):
+                parts.append(_at_every_k(mine, most).assign(temperature=temperature, top_k=top_k or 0, id=spec.id))
+    return pd.concat(parts, ignore_index=True)
 
 
-def _at_every_k(counts: Int[Tensor, "input answer"], temperature: float, top_k: int | None, most: int) -> pd.DataFrame:
+def _at_every_k(counts: Int[Tensor, "input answer"], most: int) -> pd.DataFrame:
     """Both measures for k = 1..most from counts of the sampled answers, the right one first."""
     correct, total = counts[:, 0].numpy(), int(counts[0].sum())
     rows = []
     for k in range(1, most + 1):
-        drawn = k if temperature else min(k, total)  # without temperature one sample is all
+        drawn = min(k, total)  # without temperature one sample is all
         passed, majority = pass_at_k(correct, total, drawn).mean(), maj_at_k(counts.numpy(), drawn).mean()
         rows.append({"k": k, "pass_at_k": 100 * passed, "maj_at_k": 100 * majority})
-    return pd.DataFrame(rows).assign(temperature=temperature, top_k=top_k or 0)
-
-
-def _continuous(
-    stack: GPT2Stack, data: StackData, specs: Sequence[RunSpec], most: int
-) -> Iterator[tuple[int, pd.DataFrame]]:
-    for temperature in TEMPERATURES:
-        for place, chance in enumerate(answer_chances(stack, data, specs, temperature)):
-            passed = [100 * float((1 - (1 - chance) ** k).mean()) for k in range(1, most + 1)]
-            table = pd.DataFrame({"k": range(1, most + 1), "pass_at_k": passed})
-            yield place, table.assign(temperature=temperature, top_k=0)
+    return pd.DataFrame(rows)
 
 
 @torch.no_grad()
@@ -109,23 +87,18 @@ def answer_counts(
     steps, keys = rules(rule, specs[0].outputs, rule), random.run_keys([s.seed for s in specs], Site.DECODE)
     parts = []
     for chunk, index in enumerate(data.held_out.index.split(INPUTS_AT_ONCE, dim=1)):
-        prompts, padding = data.prompts[index], data.padding_of(index)
-        last = data.last_of(index)
-        made = decode(stack, prompts, steps, random.fold(keys, chunk), padding, samples, last=last).answers
+        padding, last = data.padding_of(index), data.last_of(index)
+        made = decode(stack, data.prompts[index], steps, random.fold(keys, chunk), padding, samples, last=last).answers
         parts.append(made.view(len(specs), index.shape[1], samples))
     answers = torch.cat(parts, dim=1)
-    return [
-        _tally(answers[r][real], data.answers[data.held_out.index[r][real]])
-        for r, real in enumerate(data.held_out.real)
-    ]
-
-
-def _tally(answers: Int[Tensor, "input sample"], right: Int[Tensor, " input"]) -> Int[Tensor, "input answer"]:
-    tokens, place = torch.unique(torch.cat([right, answers.flatten()]), return_inverse=True)
-    first, rest = place[: len(right)], place[len(right) :].view(answers.shape)
-    counts = torch.zeros(len(right), len(tokens), dtype=torch.int64).scatter_add(1, rest, torch.ones_like(rest))
-    correct = counts.gather(1, first[:, None])
-    return torch.cat([correct, counts.scatter(1, first[:, None], 0)], dim=1)
+    held_out, tallies = data.held_out, []
+    for mine, index, real in zip(answers, held_out.index, held_out.real):
+        right = data.answers[index[real]]
+        tokens, place = torch.unique(torch.cat([right, mine[real].flatten()]), return_inverse=True)
+        first, rest = place[: len(right), None], place[len(right) :].view(len(right), samples)
+        counts = torch.zeros(len(right), len(tokens), dtype=torch.int64).scatter_add(1, rest, torch.ones_like(rest))
+        tallies.append(torch.cat([counts.gather(1, first), counts.scatter(1, first, 0)], dim=1))
+    return tallies
 
 
 @torch.no_grad()
@@ -143,10 +116,3 @@ def answer_chances(
         parts.append(chances)
     chances = torch.cat(parts, dim=1)
     return [chances[r][real] for r, real in enumerate(data.held_out.real)]
-
-
-def with_runs(table: pd.DataFrame, specs: Sequence[RunSpec]) -> pd.DataFrame:
-    """The rows of some runs, with their method and seed."""
-    known = {spec.id: spec for spec in specs}
-    table = table[table["id"].isin(known)]
-    return table.assign(method=[known[i].method for i in table["id"]], seed=[known[i].seed for i in table["id"]])

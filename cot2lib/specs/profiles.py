@@ -16,7 +16,6 @@ import inspect
 import numbers
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from types import MappingProxyType
 from typing import Any
 
 from cot2lib.errors import SpecError
@@ -36,10 +35,10 @@ TWENTY = (*TEN, *range(52, 62))  # of the supervised MNNS runs: methods and budg
 LARGE = 10_000  # inputs above which a task takes the row's large batch
 THREE = MTS(3)
 REWARD = "grpo"  # the row of policy gradients
-METHODS: Mapping[str, Rule] = MappingProxyType({
+METHODS: Mapping[str, Rule] = {
     "cot2": Base(), "discrete": Discrete(), "no-cot": Base(), "pause": Base(), "coconut": Hidden(),
     "coconut-slot": ZeroSlot(),
-})  # fmt: skip
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,10 @@ class Row:
         warmup = min(self.warmup, as_int("steps", given.get("steps", steps)) // 10)
         own = {name: getattr(self, name) for name in ("lr", "schedule", "weight_decay", "dropout")}
         usual = dict(steps=steps, batch=batch, evaluate_every=max(1, steps // self.evaluations), warmup=warmup, **own)
-        return Recipe(**usual | given)
+        made = Recipe(**usual | given)
+        if self.supervision.feeding != "stages" or made.schedule != "cosine":
+            return made
+        return replace(made, cycles=task.steps)  # a falling rate begins anew in each stage, else the last hardly learn
 
 
 @dataclass(frozen=True)
@@ -220,8 +222,12 @@ def spec(
     """
     as_instance("task", task, Task)
     _refuse_unknown(spec, recipe, RECIPE)
-    row = _row_of(method, task, profile_name)
-    training = staged(row.recipe(task, **recipe), row.supervision, task)
+    rows = rows_of(task, profile_name)
+    known = [name for name in METHODS if name in rows]
+    if method not in known:
+        raise SpecError(f"method {method!r}: on {type(task).__name__} choose one of {', '.join(known)}.")
+    row = rows[method]
+    training = row.recipe(task, **recipe)
     shape = {name: value for name, value in (("layers", layers), ("heads", heads)) if value is not None}
     return RunSpec(
         recipe=training,
@@ -231,14 +237,6 @@ def spec(
         thought=METHODS[method] if thought is None else thought,
         seed=seed,
     )
-
-
-def _row_of(method: str, task: Task, profile_name: str) -> Row:
-    rows = rows_of(task, profile_name)
-    known = [name for name in METHODS if name in rows]
-    if method not in known:
-        raise SpecError(f"method {method!r}: on {type(task).__name__} choose one of {', '.join(known)}.")
-    return rows[method]
 
 
 def _shown(
@@ -279,12 +277,6 @@ def _refuse_unknown(function: Callable, options: Iterable[str], further: Sequenc
             known = [*list(inspect.signature(function).parameters)[:-1], *further]
             near = difflib.get_close_matches(name, known, n=1, cutoff=0.0)[0]
             raise SpecError(f"{function.__name__} takes no {name}; did you mean {near}? It takes {', '.join(known)}.")
-
-
-def staged(training: Recipe, supervision: Supervision, task: Task) -> Recipe:
-    """A falling rate begins anew in each of COCONUT's stages, else the last ones would hardly learn."""
-    falls = supervision.feeding == "stages" and training.schedule == "cosine"
-    return replace(training, cycles=task.steps) if falls else training
 
 
 def grpo(start: RunSpec, profile_name: str = "quick", *, thought: Rule | None = None, **options) -> GRPOSpec:

@@ -15,7 +15,7 @@ from cot2lib.kit import random
 from cot2lib.kit.random import Site
 from cot2lib.kit.timing import in_turns, ratio
 from cot2lib.model import GPT2Stack
-from cot2lib.passk import MOST, TEMPERATURES, TOP_K, with_runs
+from cot2lib.passk import MOST, TEMPERATURES, TOP_K
 from cot2lib.specs import RunSpec
 from cot2lib.specs.profiles import PROFILES, TWENTY
 from cot2lib.study import look, measured, show, sweeps
@@ -83,7 +83,11 @@ def read(profile: str, stacks: Stacks, measured_here: bool = False) -> pd.DataFr
     seeds = list(dict.fromkeys(spec.seed for spec in specs))
     wanted = {name: specs if name == profile else sweeps.small(name, seeds) for name in tables}
     whole = [name for name, table in tables.items() if {spec.id for spec in wanted[name]} <= set(table["id"])]
-    parts = [with_runs(tables[name], wanted[name]).assign(profile=name) for name in whole]
+    known = {name: [(run.id, run.method, run.seed) for run in wanted[name]] for name in whole}
+    parts = [
+        tables[name].merge(pd.DataFrame(models, columns=["id", "method", "seed"])).assign(profile=name)
+        for name, models in known.items()
+    ]
     return tidy(pd.concat(parts, ignore_index=True)).rename(columns={"k": "tries"})
 
 
