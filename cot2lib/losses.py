@@ -48,10 +48,6 @@ def set_nll(logits: Float[Tensor, "run batch step vocab"], targets: Float[Tensor
     return -logits.log_softmax(-1).masked_fill(others, -torch.inf).logsumexp(-1)
 
 
-def token_nll(logits: Float[Tensor, "run batch position vocab"], ids: Int[Tensor, "run batch position"]) -> Nll:
-    return -logits.log_softmax(-1).gather(-1, ids[..., None])[..., 0]
-
-
 def reduce(
     nll: Nll, reduction: str, scored: Bool[Tensor, "run batch position"] | None = None
 ) -> Float[Tensor, " run"]:
@@ -69,7 +65,7 @@ def sequence_nll(
 ) -> Nll:
     """Cross-entropy of every position after the first: the prompt's tokens, then the output steps."""
     steps = outputs.shape[2]
-    prompt = token_nll(logits[:, :, :-steps], prompts[:, :, 1:])
+    prompt = -logits[:, :, :-steps].log_softmax(-1).gather(-1, prompts[:, :, 1:, None])[..., 0]
     return torch.cat([prompt, soft_nll(logits[:, :, -steps:], outputs)], dim=2)
 
 

@@ -48,22 +48,19 @@ class Interval:
 
 def mean_interval(values: Values, low: float = -np.inf, high: float = np.inf) -> Interval:
     """95 % interval of the mean over runs, cut to [low, high]. Raises SpecError if there are no values."""
-    x = np.asarray(values, dtype=float)
-    if not len(x):
-        raise SpecError("no runs to take a mean of.")
-    return _interval(x, None, low, high)
+    return _interval(values, None, low, high)
 
 
 def prediction_interval(values: Values, runs: int) -> Interval:
     """95 % interval for the mean of `runs` further runs of the same kind. It is Student-t and not cut."""
     positive(runs=runs)
+    return _interval(values, runs)
+
+
+def _interval(values: Values, runs: int | None, low: float = -np.inf, high: float = np.inf) -> Interval:
     x = np.asarray(values, dtype=float)
     if not len(x):
-        raise SpecError("no runs to predict from.")
-    return _interval(x, runs)
-
-
-def _interval(x: np.ndarray, runs: int | None, low: float = -np.inf, high: float = np.inf) -> Interval:
+        raise SpecError("no runs to take a mean of.")
     half, mean = _half_width(_deviation(x), len(x), runs), float(x.mean())
     return Interval(mean, float(np.maximum(low, mean - half)), float(np.minimum(high, mean + half)), len(x))
 
@@ -104,13 +101,6 @@ def seeds_for(values: Values, half: float, runs: int | None = None) -> int | Non
     """
     spread = _deviation(np.asarray(values, dtype=float))
     return next((n for n in range(2, 1001) if _half_width(spread, n, runs) < half), None)
-
-
-def at_widest_gap(values: Values) -> tuple[np.ndarray, np.ndarray]:
-    """Two values or more, in order: those below their widest gap, and those above it."""
-    ordered = np.sort(np.asarray(values, dtype=float))
-    low, high = np.split(ordered, [np.diff(ordered).argmax() + 1])
-    return low, high
 
 
 def holm(differences: Sequence[Values]) -> list[bool]:

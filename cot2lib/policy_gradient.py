@@ -84,8 +84,7 @@ def multisets(vocab: int, k: int) -> tuple[Int[Tensor, "thought draw"], Float[Te
 def law(stack: GPT2Stack, task: MNNS, thought: MTS) -> Law:
     """List all thoughts and answers of all prompts, in the stack's precision and with gradients.
 
-    Raises:
-        SpecError: if a trace has more than one thought, or there are too many to list.
+    Raises SpecError if a trace has more than one thought, or there are too many to list.
     """
     if task.steps != 2:
         raise SpecError(f"{task.name} has {task.steps - 1} thoughts a trace; all can be listed for two digits alone.")
@@ -94,23 +93,15 @@ def law(stack: GPT2Stack, task: MNNS, thought: MTS) -> Law:
         raise SpecError(f"k={thought.k}: {count} thoughts of {prompts} prompts each are too many to list; lower k.")
     tokens, orders = multisets(task.vocab_size, thought.k)
     weights = token_mean(tokens, stack.transformer.wte.weight.new_zeros(count, task.vocab_size))
-    shared = lambda x: x[:, None].expand(stack.runs, prompts, *x[:, None].shape)
-    logits = _replayed(stack, task, stack.mix(weights.expand(stack.runs, 1, -1, -1))[:, 0])
-    log_thought = thought.log_densities(logits[:, :, :, :1], shared(tokens))[:, :, :, 0]
+    thoughts = stack.mix(weights.expand(stack.runs, 1, -1, -1))[:, 0]  # (run, thought, d)
+    copies = -(-count // BRANCHES)  # of a prompt: branches see each other in one product, though they do not look
+    padded = torch.cat([thoughts, thoughts[:, :1].expand(-1, copies * BRANCHES - count, -1)], 1)
+    fed = padded[:, None, :, None].expand(-1, prompts, -1, -1, -1).flatten(1, 2)
+    logits = replay(stack, task.prompt()[None].repeat_interleave(copies, 1), fed)
+    logits = logits.unflatten(1, (prompts, -1))[:, :, :count]  # (run, prompt, thought, step, vocab)
+    drawn = tokens[:, None].expand(stack.runs, prompts, count, 1, -1)
+    log_thought = thought.log_densities(logits[:, :, :, :1], drawn)[:, :, :, 0]
     return Law(log_thought, logits[:, :, :, 1].log_softmax(-1), orders.to(weights.dtype), task.answer_ids)
-
-
-def _replayed(
-    stack: GPT2Stack, task: MNNS, thoughts: Float[Tensor, "run thought d"]
-) -> Float[Tensor, "run prompt thought step vocab"]:
-    """Logits of every prompt after every thought, `BRANCHES` of them on a copy of the prompt: branches see each other
-    in one product, though they do not look."""
-    count = thoughts.shape[1]
-    parts = -(-count // BRANCHES)
-    padded = torch.cat([thoughts, thoughts[:, :1].expand(-1, parts * BRANCHES - count, -1)], 1)
-    prompts = task.prompt()[None].repeat_interleave(parts, 1)
-    fed = padded[:, None, :, None].expand(-1, task.size, -1, -1, -1).flatten(1, 2)
-    return replay(stack, prompts, fed).unflatten(1, (task.size, -1))[:, :, :count]
 
 
 # Values whose gradients are compared
@@ -162,16 +153,14 @@ def sampled_gradients(
 ) -> dict[str, Float[Tensor, "step lane parameter"]]:
     """Independent gradients of GRPO at equal weights, each from one batch of all prompts, for thought and answer.
 
-    Lanes are copies of one model with keys of their own; every ratio is given the same traces. Both steps' gradients
-    add up, on average, to that of `followed`.
+    Lanes are copies of one model with keys of their own; every ratio has the same traces.
 
     Args:
         stack: one model.
         task: two digits.
         thought: how thoughts are sampled.
         ratios: as in `cot2lib.losses`.
-        group: rollouts G of each prompt.
-        scaled: whether the group's standard deviation divides.
+        group, scaled: as in `cot2lib.specs.GRPOSpec`.
         lanes: gradients per ratio and step.
         seed: of the rollouts.
     """

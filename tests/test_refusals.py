@@ -326,7 +326,7 @@ REFUSALS = [
     ("(42; 7); give runs of the same seeds.", lambda: paired_interval(SEEDED, SEEDED.rename({42: 7}))),
     ("no seed is on both sides (42; none)", lambda: paired_interval(SEEDED, SEEDED[:0])),
     ("seeds=[42, 42] names 42 twice", lambda: paired_interval(pd.concat([SEEDED, SEEDED]), SEEDED)),
-    ("no runs to predict from", lambda: prediction_interval([], 5)),
+    ("no runs to take a mean of", lambda: prediction_interval([], 5)),
     ("runs=0: must be at least 1", lambda: prediction_interval([1.0, 2.0], 0)),
     # theory
     ("k=2.5: give a whole number", lambda: mse_ratio(FAIR, MOVES, 2.5)),

@@ -53,7 +53,6 @@ from cot2lib.metrics import (
     LEVEL,
     Interval,
     Values,
-    at_widest_gap,
     holm,
     mean_interval,
     prediction_interval,
@@ -206,7 +205,8 @@ def outcomes(values: Values, stated: float, unit: Unit) -> str:
 
     Groups lie `loose` apart, and each is narrower than the gap between them.
     """
-    low, high = at_widest_gap(values)
+    ordered = np.sort(np.asarray(values, dtype=float))
+    low, high = np.split(ordered, [np.diff(ordered).argmax() + 1])  # at the widest gap
     if high.min() - low.max() < max(unit.loose, np.ptp(low), np.ptp(high)):
         return ""
     few, many = sorted((low, high), key=len)
