@@ -167,7 +167,7 @@ class GRPOTrainer(StackTrainer):
 
     @property
     def thought(self) -> Rule:
-        return self.spec.thought_at(self.progress.step)
+        return self.phase[0]
 
     def phase_at(self, step: int) -> tuple:
         return (self.spec.thought_at(step),)
@@ -231,15 +231,12 @@ class GRPOTrainer(StackTrainer):
 
         `gradient_norm` and `clip_fraction` are those of the last update.
         """
-        by = cache(self.evaluate_by)
+        by = cache(lambda rule: self.engine.decoded(rules(rule, self.spec.outputs)))
         others = {"base": by(Base()), "discrete": by(Discrete())}
         halves = {f"{name}_{half}": found[f"correct_{half}"] for name, found in others.items() for half in "ab"}
         norm = sum((gradient.flatten(1).square().sum(1) for gradient in self.gradients), torch.zeros(())).sqrt()
         last = {"gradient_norm": norm.tolist(), "clip_fraction": self.clip_fraction.tolist()}
         return {**by(self.spec.thought), **halves, **last}
-
-    def evaluate_by(self, rule: Rule) -> dict[str, list]:
-        return self.engine.decoded(rules(rule, self.spec.outputs))
 
 
 def check_start(specs: Sequence[GRPOSpec], start: GPT2Stack) -> None:

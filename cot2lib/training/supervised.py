@@ -135,12 +135,10 @@ class SupervisedTrainer(StackTrainer):
         return loss
 
     def evaluate(self) -> dict[str, list]:
-        found = {rule: self.evaluate_by(rule) for rule in dict.fromkeys(run.thought for run in self.asked)}
+        by = lambda rule: self.engine.decoded(evaluation_rules(self.spec, rule, self.phase[0]))
+        found = {rule: by(rule) for rule in dict.fromkeys(run.thought for run in self.asked)}
         each = list(zip((run.thought for run in self.asked), self.model_of))
         return {name: [found[rule][name][model] for rule, model in each] for name in found[self.spec.thought]}
-
-    def evaluate_by(self, rule: Rule) -> dict[str, list]:
-        return self.engine.decoded(evaluation_rules(self.spec, rule, self.phase[0]))
 
 
 def evaluation_rules(spec: Run, rule: Rule, own: int) -> list[Rule]:

@@ -169,17 +169,6 @@ class StackTrainer(ABC):
         self.engine = Engine(self)
         self._allocate()
 
-    @abstractmethod
-    def update(self, index: Int[Tensor, "run batch"]) -> Float[Tensor, " run"]:
-        """Train on a batch of input rows by calls of `descend`; what is logged as each run's loss."""
-
-    @abstractmethod
-    def evaluate(self) -> dict[str, list]:
-        """Measurements on the held-out inputs, `correct_a` and `correct_b` among them: lists of all runs asked for."""
-
-    def phase_at(self, step: int) -> tuple:
-        return ()
-
     def _allocate(self) -> None:
         """Tensors a step reads and writes, so that it can be captured once and replayed."""
         runs, device = len(self.specs), self.device
@@ -193,9 +182,8 @@ class StackTrainer(ABC):
         self.dropout_keys = random.run_keys(self.seeds, Site.DROPOUT)
         length = self.data.prompts.shape[1] + self.group * (self.data.steps - 1)
         self.counter = self.stack.dropout_counter(self.recipe.batch, length)
-        parameters = self.trained()
-        self.gradients = [torch.zeros_like(parameter) for parameter in parameters]
-        for parameter, gradient in zip(parameters, self.gradients):
+        self.gradients = [torch.zeros_like(parameter) for parameter in self.trained()]
+        for parameter, gradient in zip(self.trained(), self.gradients):
             parameter.grad = gradient
         peaks = [spec.recipe.lr for spec in self.specs]
         edges = [0, *(run for run in range(1, runs) if peaks[run] != peaks[run - 1]), runs]
@@ -204,100 +192,10 @@ class StackTrainer(ABC):
             {"step": torch.zeros((), device=device)}
             | {name: torch.zeros_like(parameter.detach()[block]) for name in ("exp_avg", "exp_avg_sq")}
             for block in self.blocks
-            for parameter in parameters
+            for parameter in self.trained()
         ]
 
-    def peak(self, block: slice) -> float:
-        return self.specs[block.start].recipe.lr
-
-    def trained(self) -> list[torch.nn.Parameter]:
-        return [parameter for parameter in self.stack.parameters() if parameter.requires_grad]
-
-    @cached_property
-    def optimizer(self) -> torch.optim.AdamW:
-        """Fused AdamW; not made where torch takes no step, for torch loads its compiler with it."""
-        groups: list[dict[str, Any]] = []
-        for block in self.blocks:
-            views = [parameter.detach()[block] for parameter in self.trained()]
-            for view, gradient in zip(views, self.gradients):
-                view.grad = gradient[block]
-            groups.append({"params": views, "lr": torch.tensor(self.peak(block), device=self.device)})
-        options: dict[str, Any] = dict(betas=(0.9, self.recipe.beta2), weight_decay=self.recipe.weight_decay)
-        optimizer = torch.optim.AdamW(groups, **options, fused=True, capturable=self.device.type == "cuda")
-        optimizer.state.update(zip((view for group in groups for view in group["params"]), self.moments))
-        return optimizer
-
-    def dropout(self) -> Dropout | None:
-        if not self.recipe.dropout:
-            return None
-        return Dropout(random.fold(self.dropout_keys, self.step), self.counter, self.recipe.dropout)
-
-    def names(self, index: Int[Tensor, "run batch"]) -> Names | None:
-        if not self.data.renames:
-            return None
-        return self.data.names(random.fold(self.name_keys, self.step), index.shape[1])
-
-    def prepare(self, place: int) -> None:  # noqa: B027 - most kinds of training have nothing to prepare
-        """Whatever a step of the segment needs and a captured step cannot make."""
-
-    def take_step(self) -> None:
-        """One optimiser step of every run; touches nothing but tensors allocated before."""
-        loss = self.update(self.order.index_select(1, self.position)[:, 0])
-        self.losses.index_copy_(1, self.position, loss.detach()[:, None])
-        self.position += 1
-        self.step += 1
-
-    def descend(self, objective: Float[Tensor, " run"]) -> None:
-        """One AdamW step of every run down its objective."""
-        torch._foreach_zero_(self.gradients)
-        objective.sum().backward()
-        rate = self.rates.index_select(0, self.position)[0]
-        for group, block in zip(self.optimizer.param_groups, self.blocks):
-            group["lr"].copy_(rate * self.peak(block))
-        self.optimizer.step()
-
-    def advance(self, steps: int) -> None:
-        """Take `steps` steps: at most SEGMENT, and none beyond a change of phase (see `ahead`)."""
-        start = self.progress.step
-        if (phase := self.phase_at(start)) != self.phase:
-            self.phase, self.engine.repeated = phase, {}
-        self.order[:, :steps] = self.data.order([s.seed for s in self.specs], start, steps, self.recipe.batch)
-        self.rates[:steps] = learning_rates(self.recipe, start, steps)
-        self.position.zero_()
-        self.step.fill_(start)
-        self.engine.take_steps(steps)
-        self._log(steps)
-
-    def ahead(self) -> int:
-        """Steps until the next evaluation, the end or a change of phase, at most SEGMENT."""
-        step, every = self.progress.step, self.recipe.evaluate_every
-        most = min(SEGMENT, every - step % every, self.recipe.steps - step)
-        return next((k for k in range(1, most) if self.phase_at(step + k) != self.phase_at(step)), most)
-
-    def _log(self, steps: int) -> None:
-        progress, taken = self.progress, self.losses[:, :steps].cpu()
-        missing = FIRST_LOSSES - progress.step
-        if missing > 0:
-            earlier = progress.first_losses or [[] for _ in self.specs]
-            progress.first_losses = [a + b for a, b in zip(earlier, taken[:, :missing].tolist())]
-        progress.loss_sum = [a + b for a, b in zip(progress.loss_sum, taken.double().sum(1).tolist())]
-        progress.loss_steps += steps
-        progress.step += steps
-
-    def optimizer_tensors(self) -> Tensors:
-        """AdamW's state, by place of the parameter block and name."""
-        return {f"{place}.{name}": value for place, state in enumerate(self.moments) for name, value in state.items()}
-
-    def restore(self, weights: Tensors, optimizer: Tensors, progress: Progress) -> None:
-        """Go on from a checkpoint: what the three were when it was taken."""
-        own = self.optimizer_tensors()
-        shapes = lambda state: {name: value.shape for name, value in state.items()}
-        if shapes(own) != shapes(optimizer):
-            raise ValueError("another optimiser's state")
-        self.stack.load_state_dict(weights)
-        for name, value in own.items():
-            value.copy_(optimizer[name])
-        self.progress = progress
+    # The way of a training
 
     def train(self, after_segment: Callable[[int], None] = lambda steps: None) -> Progress:
         """Train to the end, evaluating as the recipe says; `after_segment(steps)` is called between segments."""
@@ -319,3 +217,109 @@ class StackTrainer(ABC):
         loss = [mean[model] for model in self.model_of]
         progress.curves.append({"step": progress.step, "loss": loss, **self.evaluate()})
         progress.loss_sum, progress.loss_steps = [0.0] * len(self.specs), 0
+
+    def ahead(self) -> int:
+        """Steps until the next evaluation, the end or a change of phase, at most SEGMENT."""
+        step, every = self.progress.step, self.recipe.evaluate_every
+        most = min(SEGMENT, every - step % every, self.recipe.steps - step)
+        return next((k for k in range(1, most) if self.phase_at(step + k) != self.phase_at(step)), most)
+
+    def advance(self, steps: int) -> None:
+        """Take `steps` steps, as many as `ahead` or fewer, and log their losses."""
+        progress, start = self.progress, self.progress.step
+        if (phase := self.phase_at(start)) != self.phase:
+            self.phase, self.engine.repeated = phase, {}
+        self.order[:, :steps] = self.data.order([s.seed for s in self.specs], start, steps, self.recipe.batch)
+        self.rates[:steps] = learning_rates(self.recipe, start, steps)
+        self.position.zero_()
+        self.step.fill_(start)
+        self.engine.take_steps(steps)
+        taken = self.losses[:, :steps].cpu()
+        if start < FIRST_LOSSES:
+            earlier = progress.first_losses or [[] for _ in self.specs]
+            progress.first_losses = [a + b for a, b in zip(earlier, taken[:, : FIRST_LOSSES - start].tolist())]
+        progress.loss_sum = [a + b for a, b in zip(progress.loss_sum, taken.double().sum(1).tolist())]
+        progress.loss_steps += steps
+        progress.step += steps
+
+    # What a kind of training says
+
+    @abstractmethod
+    def update(self, index: Int[Tensor, "run batch"]) -> Float[Tensor, " run"]:
+        """Train on a batch of input rows by calls of `descend`; what is logged as each run's loss."""
+
+    @abstractmethod
+    def evaluate(self) -> dict[str, list]:
+        """Measurements on the held-out inputs, `correct_a` and `correct_b` among them: lists of all runs asked for."""
+
+    def phase_at(self, step: int) -> tuple:
+        """What changes the work of a step; equal where nothing does."""
+        return ()
+
+    def prepare(self, place: int) -> None:  # noqa: B027 - most kinds of training have nothing to prepare
+        """Whatever a step of the segment needs and a captured step cannot make."""
+
+    # A step by torch
+
+    def take_step(self) -> None:
+        """One optimiser step of every run; touches nothing but tensors allocated before."""
+        loss = self.update(self.order.index_select(1, self.position)[:, 0])
+        self.losses.index_copy_(1, self.position, loss.detach()[:, None])
+        self.position += 1
+        self.step += 1
+
+    def descend(self, objective: Float[Tensor, " run"]) -> None:
+        """One AdamW step of every run down its objective."""
+        torch._foreach_zero_(self.gradients)
+        objective.sum().backward()
+        rate = self.rates.index_select(0, self.position)[0]
+        for group, block in zip(self.optimizer.param_groups, self.blocks):
+            group["lr"].copy_(rate * self.peak(block))
+        self.optimizer.step()
+
+    @cached_property
+    def optimizer(self) -> torch.optim.AdamW:
+        """Fused AdamW; not made where torch takes no step, for torch loads its compiler with it."""
+        groups: list[dict[str, Any]] = []
+        for block in self.blocks:
+            views = [parameter.detach()[block] for parameter in self.trained()]
+            for view, gradient in zip(views, self.gradients):
+                view.grad = gradient[block]
+            groups.append({"params": views, "lr": torch.tensor(self.peak(block), device=self.device)})
+        options: dict[str, Any] = dict(betas=(0.9, self.recipe.beta2), weight_decay=self.recipe.weight_decay)
+        optimizer = torch.optim.AdamW(groups, **options, fused=True, capturable=self.device.type == "cuda")
+        optimizer.state.update(zip((view for group in groups for view in group["params"]), self.moments))
+        return optimizer
+
+    def peak(self, block: slice) -> float:
+        return self.specs[block.start].recipe.lr
+
+    def trained(self) -> list[torch.nn.Parameter]:
+        return [parameter for parameter in self.stack.parameters() if parameter.requires_grad]
+
+    def dropout(self) -> Dropout | None:
+        if not self.recipe.dropout:
+            return None
+        return Dropout(random.fold(self.dropout_keys, self.step), self.counter, self.recipe.dropout)
+
+    def names(self, index: Int[Tensor, "run batch"]) -> Names | None:
+        if not self.data.renames:
+            return None
+        return self.data.names(random.fold(self.name_keys, self.step), index.shape[1])
+
+    # Checkpoints
+
+    def optimizer_tensors(self) -> Tensors:
+        """AdamW's state, by place of the parameter block and name."""
+        return {f"{place}.{name}": value for place, state in enumerate(self.moments) for name, value in state.items()}
+
+    def restore(self, weights: Tensors, optimizer: Tensors, progress: Progress) -> None:
+        """Go on from a checkpoint: what the three were when it was taken."""
+        own = self.optimizer_tensors()
+        shapes = lambda state: {name: value.shape for name, value in state.items()}
+        if shapes(own) != shapes(optimizer):
+            raise ValueError("another optimiser's state")
+        self.stack.load_state_dict(weights)
+        for name, value in own.items():
+            value.copy_(optimizer[name])
+        self.progress = progress

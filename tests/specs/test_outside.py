@@ -189,7 +189,7 @@ def test_an_error_keeps_its_type_and_a_note_names_the_run(store, monkeypatch):
         runs.run([run_of(Base(), 43), broken], device="cpu", engine="torch")
     assert mine.value.__notes__ == [f"Run {broken.id} failed, with Breaking from outside the package."]
     assert mine.traceback[-1].path == Path(__file__)
-    monkeypatch.setattr(SupervisedTrainer, "evaluate_by", lambda *_: [][0])
+    monkeypatch.setattr(SupervisedTrainer, "evaluate", lambda *_: [][0])
     with pytest.raises(IndexError) as ours:
         runs.run([run_of(Base())], device="cpu", engine="torch")
     assert not hasattr(ours.value, "__notes__")
