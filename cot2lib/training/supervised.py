@@ -97,6 +97,7 @@ class SupervisedTrainer(StackTrainer):
     def __init__(self, specs: Sequence[Run], device: torch.device | str = "cpu"):
         once = trained_once(specs)
         super().__init__(specs, build_stack(once).to(device), stack_data(once, device))
+        self.data.tables()  # which a captured step could not make
         self.loss: Callable = batch_loss
 
     def phase_at(self, step: int) -> tuple:
