@@ -95,7 +95,9 @@ class Thinking:
         rows, parts = self.rows if rows is None else rows, []
         for part in torch.arange(rows.shape[1]).split(PROMPTS_AT_ONCE):
             index = rows[:, part]
-            logits = replay(self.stack, self.data.prompts[index], fed[:, part], self.data.padding_of(index))
+            logits = replay(
+                self.stack, self.data.prompts[index], fed[:, part], self.data.padding_of(index), sees=self.data.sees
+            )
             parts.append(logits[:, :, -1].argmax(-1))
         return torch.cat(parts, 1)
 

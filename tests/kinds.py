@@ -100,6 +100,9 @@ KINDS = {
     "every other output": Kind(supervised(every=2, arrow=False, eos=True, reduction="mean"), "e479a553bcf4"),
     "first output first": Kind(supervised(curriculum="first"), "7732bebd73bb"),
     "growing": Kind(supervised(curriculum="growing", reduction="mean"), "a7fb83002e8a"),
+    "local": Kind(supervised(sees="local", eos=True, reduction="mean"), "c4de0e498de4"),
+    "strict": Kind(supervised(Hidden(), sees="strict", feeding="stages"), "34052953843b"),
+    "strict, drawn": Kind(shown(DRAWN, sees="strict"), "ca719f58586d"),
     "sets": Kind(supervised(scoring="set"), "23b088351e69", "torch"),
     "teacher, then self": Kind(supervised(feeding="self", switch=2), "9d707e4984b2"),
     "cosine schedule": Kind(
