@@ -110,9 +110,7 @@ class Supervision(Frozen):
         if self.pauses and not self.arrow:
             raise SpecError(f"pauses={self.pauses}: pause tokens are further arrows, so arrow must be True.")
         if self.sees != "all" and (self.every != 1 or self.pauses or not self.arrow):
-            raise SpecError(
-                f"sees={self.sees!r} masks each step of a chain; it needs every=1, pauses=0, arrow=True."
-            )
+            raise SpecError(f"sees={self.sees!r} masks each step of a chain; it needs every=1, pauses=0, arrow=True.")
         if self.switch and self.feeding != "self":
             raise SpecError(f"switch={self.switch}: only feeding='self' can follow the teacher first.")
         if self.curriculum != "none" and (self.loss_on, self.feeding) != ("outputs", "teacher"):
