@@ -5,6 +5,7 @@ computed under it, because it follows from the frontier before and the step's ow
 first token has to lead to an answer that depends on all digits. The paper has no such runs.
 """
 
+from collections.abc import Sequence
 from typing import Literal
 
 import torch
@@ -45,3 +46,42 @@ def seen(task: Task, sees: Sees, tokens: int) -> Mask | None:
     steps, named = needed.shape
     mask[tokens - 1 : tokens - 1 + steps, :named] |= needed
     return mask
+
+
+def masks(task: Task, tokens: int) -> dict[str, list[Mask]]:
+    """Masks for the evaluation of trained models: one step's queries, or all steps', see some places alone.
+
+    Each name has one mask, or several of a kind. Every query sees itself, which is the thought before its step or the
+    arrow. All other positions see what they saw in training.
+
+    Args:
+        task: a task whose `reads` names one token a step, its digit.
+        tokens: length of the prompts, which end with the arrow.
+    """
+    assert task.reads is not None
+    digits, steps = task.reads.int().argmax(1), range(task.steps)
+    queries = [tokens - 1 + step for step in steps]
+    arrow, earlier, prompt = [[tokens - 1]] * task.steps, [[*range(tokens, q)] for q in queries], [[*range(tokens)]]
+    own = digits[:, None].tolist()
+    others = [digits.roll(by)[:, None].tolist() for by in range(1, task.steps)]
+
+    def restricted(chosen: Sequence[int], *named: Sequence[list[int]]) -> Mask:
+        mask = causal(tokens + task.steps - 1)
+        for step in chosen:
+            seen = [queries[step], *(place for places in named for place in places[step])]
+            mask[queries[step]] = False
+            mask[queries[step], seen] = True
+        return mask
+
+    found = {f"step {step + 1}: own digit": [restricted([step], own)] for step in steps}
+    for name, chosen in (("answer", [task.steps - 1]), ("steps", [*steps])):
+        kinds = {
+            "own digit": [restricted(chosen, own)],
+            "own digit and arrow": [restricted(chosen, own, arrow)],
+            "own digit, arrow, earlier thoughts": [restricted(chosen, own, arrow, earlier)],
+            "another digit": [restricted(chosen, other) for other in others],
+            "no earlier thoughts": [restricted(chosen, prompt * task.steps)],
+            "no digits": [restricted(chosen, arrow, earlier)],
+        }
+        found |= {f"{name}: {kind}": made for kind, made in kinds.items()}
+    return found

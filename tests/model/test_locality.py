@@ -8,7 +8,7 @@ import torch
 from cot2lib import decode
 from cot2lib.kit import random
 from cot2lib.kit.random import Site
-from cot2lib.locality import seen
+from cot2lib.locality import causal, masks, seen
 from cot2lib.model import GPT2Stack
 from cot2lib.specs import Supervision
 from cot2lib.tasks import MNNS
@@ -77,3 +77,30 @@ def test_what_the_mask_is_made_for_is_asked_of_the_task():
     """No id of a run without masks has the field."""
     assert TASK.reads.sum(1).tolist() == [1] * 4 and TASK.reads.int().argmax(1).tolist() == [*DIGITS]
     assert replace(Supervision(sees="strict"), sees="all") == Supervision()
+
+
+def test_masks_of_trained_models_restrict_what_they_name(stack):
+    """Every other position sees what it saw in training; a query sees itself and the places by name."""
+    tokens, arrow = 6, 5
+    query = [arrow + step for step in range(TASK.steps)]
+    thoughts = [range(tokens, query[step]) for step in range(TASK.steps)]
+    whole, found = causal(tokens + TASK.steps - 1), masks(TASK, tokens)
+    kinds = {
+        "own digit": lambda step: {DIGITS[step]},
+        "own digit and arrow": lambda step: {DIGITS[step], arrow},
+        "own digit, arrow, earlier thoughts": lambda step: {DIGITS[step], arrow, *thoughts[step]},
+        "no earlier thoughts": lambda step: {*range(tokens)},
+        "no digits": lambda step: {arrow, *thoughts[step]},
+    }
+    cases = {f"step {step + 1}: own digit": ([step], kinds["own digit"]) for step in range(TASK.steps)}
+    for name, steps in (("answer", [TASK.steps - 1]), ("steps", range(TASK.steps))):
+        cases |= {f"{name}: {kind}": (steps, seen) for kind, seen in kinds.items()}
+    assert cases.keys() == {name for name in found if "another" not in name}
+    for name, (steps, named) in cases.items():
+        (mask,) = found[name]
+        for place in range(len(whole)):
+            seen_there = {query[step]: named(step) | {query[step]} for step in steps}.get(place)
+            expected = {*whole[place].nonzero()[:, 0].tolist()} if seen_there is None else seen_there
+            assert {*mask[place].nonzero()[:, 0].tolist()} == expected, (name, place)
+    others = [mask[query[1]].nonzero()[:, 0].tolist() for mask in found["steps: another digit"]]
+    assert sorted(others) == [[1, 6], [3, 6], [4, 6]]

@@ -96,6 +96,14 @@ def trained(profile: str) -> Mapping[tuple[str, str], Sequence[Run]]:
     return found | {(GRAPHS, method): graphs(method) for method in ("csft", "discrete", "mux")}
 
 
+def asked(profile: str) -> list[Run]:
+    """Return the runs whose steps are asked what they read."""
+    forms = [Cell(method, sees) for sees in ("local", "strict") for method in ("csft", "discrete", "fresh-path")]
+    cells = [Cell(method) for method in EDITED] + forms if profile == "quick" else []
+    graph = [run for method in ("csft", "discrete") for run in graphs(method)] if profile == "quick" else []
+    return [run for cell in cells for run in numbers(cell)] + graph
+
+
 def every(profile: str) -> list[Run]:
     """Return all these runs, each once."""
     return list(dict.fromkeys(run for some in trained(profile).values() for run in some))
