@@ -70,7 +70,8 @@ class RunSpec(Run):
 
     def columns(self) -> dict[str, object]:
         recipe: dict[str, object] = {"schedule": self.recipe.schedule, "dropout": self.recipe.dropout}
-        recipe |= {"curriculum": self.supervision.curriculum, "beta2": self.recipe.beta2}
+        recipe |= {name: getattr(self.supervision, name) for name in ("curriculum", "sees")}
+        recipe["beta2"] = self.recipe.beta2
         return super().columns() | recipe | {"embedding_sd": self.model.embedding_sd}
 
     def shape(self) -> "RunSpec":
@@ -131,6 +132,8 @@ class GRPOSpec(Run):
             raise SpecError(f"first_k={self.first_k}: a rising K needs thought=MTS(k) and 1 <= first_k < k.")
         if self.start.outputs < 2:
             raise SpecError(f"a start by {self.start.method} has no thoughts that could be sampled.")
+        if self.start.supervision.sees != "all":
+            raise SpecError("policy gradients have no masks on attention; take a start with sees='all'.")
         if self.start.model.embedding == "cosine, frozen":
             raise SpecError("reward trains every weight; take a start whose embedding table is not frozen.")
 

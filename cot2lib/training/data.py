@@ -16,6 +16,7 @@ from cot2lib.errors import SpecError
 from cot2lib.kit import random
 from cot2lib.kit.frozen import is_outside
 from cot2lib.kit.random import Site
+from cot2lib.locality import Mask, seen
 from cot2lib.specs import Run, Supervision
 from cot2lib.supervision import check_budget, check_targets_fit, hindsight_targets, steps_of
 from cot2lib.targets import Visits
@@ -60,6 +61,7 @@ class Batch:
         padding: tokens on the left of each prompt that are padding, or None if there are none.
         last: the output that is each input's answer, or None if it is the last one for all.
         ending: outputs after the answer.
+        sees: what each position may attend to, or None for all before it.
     """
 
     prompts: Int[Tensor, "run batch token"]
@@ -68,6 +70,7 @@ class Batch:
     last: Int[Tensor, "run batch"] | None = None
     ending: int = 0
     fed: Outcomes | None = None
+    sees: Mask | None = None
 
     def scored(self, first: int = 0, end: int | None = None) -> Bool[Tensor, "run batch step"] | None:
         """Outputs that exist, from the `first` on but always with the answer; None if all inputs have all of them.
@@ -103,6 +106,7 @@ class StackData:
         task: what says which answers are right.
         train: rows of the task's inputs each run trains on.
         held_out: what each run is evaluated on.
+        sees: what each position may attend to, or None for all before it.
     """
 
     prompts: Int[Tensor, "input token"]
@@ -116,6 +120,7 @@ class StackData:
     task: Task
     train: list[Int[Tensor, " _"]]
     held_out: HeldOut
+    sees: Mask | None = None
 
     @property
     def outputs(self) -> Tables:
@@ -147,6 +152,7 @@ class StackData:
             padding=self.padding_of(index),
             last=self.last_of(index),
             ending=self.ending,
+            sees=self.sees,
         )
 
     def padding_of(self, index: Rows) -> Int[Tensor, "run batch"] | None:
@@ -206,6 +212,8 @@ def stack_data(specs: Sequence[Run], device: torch.device | str) -> StackData:
     masks = [task.split(spec.split_seed) for spec in specs]
     train = [mask.nonzero()[:, 0] for mask in masks]
     last = None if task.lengths is None else answer_steps(task, supervision).to(device)
+    prompts = task.prompt(supervision.arrow, supervision.pauses).to(device)
+    mask = seen(task, supervision.sees, prompts.shape[1])
 
     @cache
     def tables() -> tuple[Tables, Tables | None]:
@@ -214,7 +222,7 @@ def stack_data(specs: Sequence[Run], device: torch.device | str) -> StackData:
         return torch.stack(scored).to(device), None if alike else torch.stack(fed).to(device)
 
     return StackData(
-        prompts=task.prompt(supervision.arrow, supervision.pauses).to(device),
+        prompts=prompts,
         padding=None if task.padding is None else task.padding.to(device),
         tables=tables,
         variant=torch.tensor([list(firsts).index(variant) for variant in variants], device=device),
@@ -225,6 +233,7 @@ def stack_data(specs: Sequence[Run], device: torch.device | str) -> StackData:
         task=task,
         train=train,
         held_out=_held_out(task, masks, device),
+        sees=None if mask is None else mask.to(device),
     )
 
 
@@ -294,7 +303,8 @@ def check_run(spec: Run) -> None:
 
     That is a targets rule, or a rule or task from outside the package, that does not give what it should; a budget or
     tie rule that the task does not have; targets that exceed the memory; a split without inputs on one of its sides;
-    an embedding table of numbers for a task that has none; more tokens than the models have positions.
+    an embedding table of numbers for a task that has none; masks on attention for one that does not say what its steps
+    read; more tokens than the models have positions.
     """
     task, supervision = spec.task, spec.supervision
     budget, ties = supervision.budget, supervision.ties
@@ -307,6 +317,8 @@ def check_run(spec: Run) -> None:
     check_targets_fit(task, task.size)
     if spec.model.embedding != "learned" and not hasattr(task, "numbers"):
         raise SpecError(f"embedding={spec.model.embedding!r}: the tokens of {task.name} are no numbers; learn them.")
+    if supervision.sees != "all" and task.reads is None:
+        raise SpecError(f"sees={supervision.sees!r}: {task.name} does not say what its steps read (`Task.reads`).")
     if supervision.pauses:  # a task has positions for all else
         prompt = task.prompt(supervision.arrow, supervision.pauses).shape[1]
         tokens = prompt + spec.outputs - 1 + int(supervision.eos)

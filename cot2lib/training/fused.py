@@ -21,6 +21,7 @@ from torch import Tensor
 
 from cot2lib import fast
 from cot2lib.kit import random
+from cot2lib.locality import Mask
 from cot2lib.losses import RATIOS
 from cot2lib.thoughts import MTS, Base, Dirichlet, Discrete, Hidden, Rule, ZeroSlot
 from cot2lib.training import evaluation
@@ -48,6 +49,14 @@ def sparse(outputs: Float[Tensor, "input step vocab"], names: Names | None = Non
     if names is not None:
         token = names.flatten(0, 1)[place // outputs.shape[1], token]
     return {"starts": starts.numpy(), "tokens": token.numpy(), "weights": weights.numpy()}
+
+
+def additive(sees: Mask | None) -> np.ndarray:
+    """A mask as the engine reads it: 0 where a query may look, rows padded to whole vectors; empty for none."""
+    if sees is None:
+        return np.zeros((0, 0), np.float32)
+    seen = torch.nn.functional.pad(sees, (0, -len(sees) % fast.PADDED))
+    return torch.where(seen, 0.0, fast.HIDDEN).numpy()
 
 
 class FusedEngine(Engine):
@@ -132,6 +141,7 @@ class FusedEngine(Engine):
             ending=data.ending,
             mean=supervision.reduction == "mean",
             sequence=supervision.loss_on == "sequence",
+            mask=additive(data.sees),
         )
 
     @cached_property

@@ -19,7 +19,7 @@ LEVELS = [
     {"errors"},
     {"kit"},
     {"tasks", "thoughts", "metrics", "losses", "fast"},
-    {"supervision", "model"},
+    {"supervision", "model", "locality"},
     {"decode", "theory", "targets"},
     {"testing"},
     {"specs"},  # a run loads its trainer, which knows runs, when it is asked for it
