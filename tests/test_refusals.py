@@ -23,9 +23,8 @@ from cot2lib.tasks import MNNS, MNNSLengths, ProntoQA, ProsQA
 from cot2lib.tasks.published import fetch, published
 from cot2lib.testing import check_targets
 from cot2lib.theory import chains, enumeration
-from cot2lib.theory.construction import Design, Sharpness, TrigMNNS
+from cot2lib.theory.construction import Design, TrigMNNS
 from cot2lib.theory.estimators import mse_ratio
-from cot2lib.theory.propositions import smallest_sharpness
 from cot2lib.theory.variants import CosineMNNS
 from cot2lib.thoughts import MTS, Always, Base, Dirichlet, Discrete, Gaussian, Gumbel, Rule, Systematic, Thought
 from cot2lib.training.data import check_run, stack_data
@@ -345,10 +344,8 @@ REFUSALS = [
     ("improved': choose one of as-written, ", lambda: construct(variant="improved")),
     ("length=0", lambda: construct(length=0)),
     ("max_sum=0", lambda: construct(max_sum=0)),
-    ("attention=0.0", lambda: construct(sharpness=0.0)),
-    ("at any sharpness", lambda: smallest_sharpness(3, "as-written")),
+    ("sharpness=0.0: must be above 0", lambda: construct(sharpness=0.0)),
     ("read='max'", lambda: Design("max")),
-    ("above 0", lambda: Sharpness(1.0, 1.0, 0.0, 1.0)),
     ("max_sum=30: some digits sum to 36; build it with at least that.", lambda: TrigMNNS(4, 30).solve([[9, 9, 9, 9]])),
     ("max_sum=30", lambda: CosineMNNS(4, 30).solve([[9, 9, 9, 9]])),
     ("digit -3", lambda: construct().solve([[1, 2, -3, 4]])),

@@ -23,8 +23,7 @@ N = V / (eps^2 delta) suffices for probability 1 - delta. The paper's proof inse
 only V <= (1 - ||alpha_m||^2) (1 - (1 - 1/K)^m) holds, which grows with m towards the error of a single token.
 `failure` gives the exact probability for two tokens that never change. The printed N can be tested on it.
 
-The tests compare both forms with exact enumeration (`cot2lib.theory.enumeration`). A Dirichlet thought of
-concentration gamma has the moments of K = gamma + 1 tokens.
+A Dirichlet thought of concentration gamma has the moments of K = gamma + 1 tokens.
 """
 
 import math
@@ -93,11 +92,6 @@ def marginals(start: Distribution, transitions: Transitions) -> list[Distributio
     return alphas
 
 
-def sigma(alpha: Distribution) -> Float[Tensor, "*input v v"]:
-    """Sigma(alpha) = diag(alpha) - alpha alpha^T: the covariance of one token's one-hot vector."""
-    return alpha.diag_embed() - alpha[..., :, None] * alpha[..., None, :]
-
-
 def explained(start: Distribution, transitions: Transitions) -> Explained:
     """D_1..D_m: how much of the final token's variance 1 - ||alpha_m||^2 the state of each step explains.
 
@@ -161,7 +155,7 @@ def printed_bound(k: int) -> float:
 
 
 def tight_bound(k: int, steps: int) -> float:
-    """The bound K (1 - (1 - 1/K)^m) <= min(m, K). Chains whose first token decides the last one attain it."""
+    """K (1 - (1 - 1/K)^m) <= min(m, K). Chains whose first token decides the last one attain it."""
     return k * (1 - (1 - 1 / k) ** steps)
 
 

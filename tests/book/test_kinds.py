@@ -11,11 +11,10 @@ from cot2lib.runs import records
 from cot2lib.study import sweeps
 from cot2lib.study.claims import coded, queries
 from cot2lib.study.claims.comparisons import Cell, Direction, NoGain, Parts, Reaches
-from cot2lib.study.claims.kinds import HalfStated, Number, Statement
+from cot2lib.study.claims.kinds import HalfStated, Number, Statement, Verdict
 from cot2lib.study.claims.rows import cells, filled
 from cot2lib.study.judge import NAT, PERCENTS
 from cot2lib.study.printed import paper_value
-from cot2lib.theory.claims import Verdict
 
 
 def fixed(values, **columns):

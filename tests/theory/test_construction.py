@@ -6,25 +6,17 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cot2lib.study.claims import theorems
 from cot2lib.supervision import hindsight_targets, trajectory_shares
 from cot2lib.tasks import MNNS
-from cot2lib.theory.construction import VARIANTS, Design, Layout, NextToken, TrigMNNS, sufficient_sharpness
-from cot2lib.theory.propositions import (
-    CLAIMS,
-    attention_mass,
-    exact_match,
-    multisets,
-    optima,
-    orders,
-    partial_sum_error,
-    read_off,
-    routing,
-    signed_sums,
-    smallest_non_negative,
-    smallest_sharpness,
-    sum_sets,
-)
 from cot2lib.theory.variants import CosineMNNS, TaggedMNNS
+
+from cot2lib.study.construction_layer import (  # isort: skip
+    attention_mass, partial_sum_error, read_off, routing, smallest_non_negative, smallest_sharpness, sum_sets,
+)  # fmt: skip
+from cot2lib.theory.construction import (  # isort: skip
+    VARIANTS, Layout, NextToken, TrigMNNS, exact_match, multisets, optima, orders, signed_sums, sufficient_sharpness,
+)  # fmt: skip
 
 FOUR = MNNS()
 DTYPES = (torch.float64, torch.float32)
@@ -76,11 +68,6 @@ def test_read_off_however_sharp():
     assert [match("biased", c) for c in (6800.0, 1e8, 1e20)] == [1.0] * 3
     assert [match("as-written", c) for c in (1e4, 1e16)] == [4992 / 6561] * 2
     assert match("as-written", 1e8, dtype=torch.float32) == 4992 / 6561
-
-
-def test_design_without_halving_needs_masked_positions():
-    design = lambda masked: Design("biased", halved=False, masked=masked)
-    assert [exact_match(TrigMNNS(4, 36, design(masked)), multisets(4)) for masked in (False, True)] == [0.0, 1.0]
 
 
 @settings(deadline=None, max_examples=40)
@@ -142,20 +129,17 @@ def test_sufficient_sharpness_is_a_law_of_the_smallest(length):
     assert law / 50 < repaired < law
 
 
-def test_frequency_above_the_papers_bound_until_answers_alias():
-    stated = 0.999 * 2 * 72 / (36 + 9)  # w (S + D) < 2 pi
-    assert [exact_match(TrigMNNS(4, 36, "repaired", frequency=f), multisets(4)) for f in (stated, 3.5)] == [1.0, 1.0]
-    assert exact_match(TrigMNNS(4, 36, "repaired", frequency=3.6), multisets(4)) == pytest.approx(0.917, abs=2e-3)
-
-
 # The propositions
 
 
-@pytest.mark.parametrize("claim", CLAIMS)
-def test_claims(claim):
-    found, wrong = CLAIMS[claim](), claim in ("construction", "read-off")
-    assert found.printed is not wrong and bool(found.condition) is wrong
-    assert found.corrected is (wrong or claim == "attention-selects")
+def test_theorems_of_the_construction():
+    claims = {name: getattr(theorems, name)() for name in ("attention_selects", "router_selects", "partial_sums")}
+    assert {name: found[:2] for name, found in claims.items()} == {
+        "attention_selects": (True, True), "router_selects": (True, False), "partial_sums": (True, False)
+    }  # fmt: skip
+    assert all(
+        found[:2] == (False, True) and found.condition for found in (theorems.construction(), theorems.read_off())
+    )
 
 
 def test_attention_mass():
@@ -243,18 +227,8 @@ def test_cosine_states_are_the_full_budget_targets():
 # A CoT2 token?
 
 
-def test_pairs_of_one_embedding_per_sum_collapse():
-    """Averaged over all signs they keep the product of the digits' cosines alone."""
-    omega = 0.04
-    angles = omega * signed_sums(FOUR.digits).double()
-    mean = torch.stack([angles.cos().mean(1), angles.sin().mean(1)], dim=1)
-    product = (omega * FOUR.digits.double()).cos().prod(1)
-    assert (mean - torch.stack([product, torch.zeros_like(product)], dim=1)).abs().max() < 1e-15
-
-
 def test_tagged_vocabulary_works_in_a_window_of_its_softmax():
     match = lambda head, dtype: exact_match(TaggedMNNS(head, 4, 36, "repaired", dtype=dtype), multisets(4))
-    assert TaggedMNNS(1e3, 4, 36, "repaired").vocab_size == 1168
     assert match(30.0, torch.float64) < 0.9, "too blunt to tell sums apart"
     assert [match(head, torch.float64) for head in (1e3, 1e4, 1e5)] == [1.0] * 3
     assert match(1e6, torch.float64) < 0.9

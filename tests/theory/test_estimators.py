@@ -6,9 +6,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cot2lib.study.claims import theorems
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import MNNS
-from cot2lib.theory import chains, claims, enumeration, estimators, simulation
+from cot2lib.theory import chains, enumeration, estimators, simulation
 from cot2lib.theory.estimators import mse_ratio
 from cot2lib.theory.simulation import simulate
 
@@ -29,12 +30,17 @@ def tenths(rows):
     return torch.tensor(rows, dtype=torch.float64) / 10
 
 
+def sigma(alpha):
+    """The covariance of one token's one-hot vector."""
+    return alpha.diag_embed() - alpha[..., :, None] * alpha[..., None, :]
+
+
 def covariance(start, transitions, k):
     """C_m, the covariance of q_m over traces of K tokens, by the recursion."""
     alphas = estimators.marginals(start, transitions)
-    c = estimators.sigma(start) / k
+    c = sigma(start) / k
     for alpha, moves in zip(alphas[1:], transitions):
-        c = estimators.sigma(alpha) / k + (1 - 1 / k) * moves.mT @ c @ moves
+        c = sigma(alpha) / k + (1 - 1 / k) * moves.mT @ c @ moves
     return c
 
 
@@ -103,7 +109,7 @@ def test_mse_ratio_by_recursion_and_its_bounds(seed, v, steps, k, concentration)
         assert found <= estimators.printed_bound(k) + 1e-9
     rate = float(estimators.contraction(parts))
     assert found <= 1 / (1 - rate * (1 - 1 / k)) + 1e-9, "the bound of contractive chains"
-    least, most = estimators.sigma(law) / k, (1 - (1 - 1 / k) ** steps) * estimators.sigma(law)
+    least, most = sigma(law) / k, (1 - (1 - 1 / k) ** steps) * sigma(law)
     for gap in (spread - least, most - spread):
         assert torch.linalg.eigvalsh(gap).min() > -1e-10, "the bounds hold for the matrices, so per token too"
 
@@ -166,7 +172,7 @@ def test_read_outs_by_the_recursion():
     last = chain.transitions[-1]
     assert float(found.tokens) == pytest.approx(float(covariance(*chain, 3).trace()))
     assert float(found.law) == pytest.approx(float((last.T @ before @ last).trace()))
-    assert float(found.token) == pytest.approx(float(estimators.sigma(estimators.marginals(*chain)[-1]).trace()))
+    assert float(found.token) == pytest.approx(float(sigma(estimators.marginals(*chain)[-1]).trace()))
 
 
 # Sample size
@@ -315,9 +321,9 @@ def test_mnns_steps_have_a_high_rank():
 
 
 def test_estimator_claims():
-    assert claims.consistency()[:2] == (True, True) and claims.k_infinity().printed
+    assert theorems.consistency()[:2] == (True, True) and theorems.k_infinity().printed
     for claim in ("sample_complexity_ratio", "sample_complexity_rate", "assumption_1"):
-        found = getattr(claims, claim)()
+        found = getattr(theorems, claim)()
         assert found[:2] == (False, True) and found.condition, claim
 
 
@@ -325,4 +331,4 @@ def test_k_infinity_notices_a_wrong_form(monkeypatch):
     """Explained variances taken in another order are not what listing gives."""
     explained = estimators.explained
     monkeypatch.setattr(estimators, "explained", lambda *chain: explained(*chain) ** 2)
-    assert not claims.k_infinity().printed
+    assert not theorems.k_infinity().printed

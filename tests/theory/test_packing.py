@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cot2lib.tasks import MNNS
-from cot2lib.theory import margins, packing
+from cot2lib.theory import margins
 
 V = 73
 SUMS = torch.arange(-36, 37, dtype=torch.float64)
@@ -26,7 +26,7 @@ def test_log_subsets_is_never_below_the_papers(sizes):
     v, b = sizes
     assert math.comb(v, b) * b**b >= v**b
     assert all(Fraction(v - i, b - i) >= Fraction(v, b) for i in range(b))
-    assert packing.log_subsets(v, b) >= packing.log_subsets_below(v, b) - 1e-9
+    assert margins.log_subsets(v, b) >= margins.log_subsets_below(v, b) - 1e-9
 
 
 @pytest.mark.parametrize(
@@ -38,22 +38,22 @@ def test_log_subsets_is_never_below_the_papers(sizes):
     ],
 )
 def test_dimension_reference_values(budget, count, below, largest, fixed, at_largest, at_half, at_tenth):
-    assert packing.log_subsets(V, budget) == pytest.approx(count, abs=5e-4)
-    assert packing.log_subsets_below(V, budget) == pytest.approx(below, abs=5e-4)
-    top = packing.largest_margin(V, budget)
+    assert margins.log_subsets(V, budget) == pytest.approx(count, abs=5e-4)
+    assert margins.log_subsets_below(V, budget) == pytest.approx(below, abs=5e-4)
+    top = margins.largest_margin(V, budget)
     assert top == pytest.approx(largest, abs=6e-4)
     wanted = {top: at_largest, top / 2: at_half, top / 10: at_tenth, 0.1: fixed or (math.inf,) * 3}
     for margin, dimensions in wanted.items():
-        least = [dimension(V, budget, margin) for dimension in packing.DIMENSIONS.values()]
+        least = [dimension(V, budget, margin) for dimension in margins.DIMENSIONS.values()]
         assert least == pytest.approx(dimensions, abs=6e-3)
 
 
 def test_centred_dimension_has_the_best_tau():
     fine = lambda v, b, m: max(
-        (packing.log_subsets(v, b) + math.log1p(-1 / t)) / math.log1p(math.sqrt(t * (v - b) / (b * (v - 1))) / m)
+        (margins.log_subsets(v, b) + math.log1p(-1 / t)) / math.log1p(math.sqrt(t * (v - b) / (b * (v - 1))) / m)
         for t in (1 + 10 ** (k / 5000) for k in range(-15000, 15000))
     )
-    assert packing.centred_dimension(V, 4, 0.1) == pytest.approx(fine(V, 4, 0.1), abs=1e-4)
+    assert margins.centred_dimension(V, 4, 0.1) == pytest.approx(fine(V, 4, 0.1), abs=1e-4)
 
 
 def subsets_margin(embeddings, budget):
@@ -72,13 +72,13 @@ def test_dimension_is_beaten_by_no_embeddings(vocab, budget, d, seed):
     margin = subsets_margin(embeddings, budget)
     if margin < 1e-6:
         return
-    assert margin <= packing.largest_margin(vocab, budget) + 1e-12
-    assert all(dimension(vocab, budget, margin) <= d + 1e-9 for dimension in packing.DIMENSIONS.values())
+    assert margin <= margins.largest_margin(vocab, budget) + 1e-12
+    assert all(dimension(vocab, budget, margin) <= d + 1e-9 for dimension in margins.DIMENSIONS.values())
 
 
 def test_largest_margin_is_that_of_a_simplex():
     centred = torch.eye(6, dtype=torch.float64) - 1 / 6
-    assert subsets_margin(F.normalize(centred, dim=-1), 2) == pytest.approx(packing.largest_margin(6, 2))
+    assert subsets_margin(F.normalize(centred, dim=-1), 2) == pytest.approx(margins.largest_margin(6, 2))
 
 
 def test_convex_weights_leave_no_margin():
@@ -99,12 +99,11 @@ def test_swap_mean_square():
 
 
 def test_packing_claims():
-    assert not packing.fixed_margin_is_possible(0.1), "the paper's fixed margin: not from B = 8 on"
-    assert packing.fixed_margin_is_possible(0.1, budgets=(1, 4))
-    assert packing.bound_holds_at_possible_margins()
-    assert packing.most_asked_for() == pytest.approx(6.38, abs=6e-3)
-    assert not packing.rules_out((16, 24, 32)) and packing.rules_out((6, 16))
-    order = [packing.paper_dimension(10**9, 2**k, packing.largest_margin(10**9, 2**k)) / (2**k) for k in (2, 8, 14)]
+    assert not margins.fixed_margin_is_possible(0.1), "the paper's fixed margin: not from B = 8 on"
+    assert margins.fixed_margin_is_possible(0.1, budgets=(1, 4))
+    assert margins.bound_holds_at_possible_margins()
+    assert margins.most_asked_for() == pytest.approx(6.38, abs=6e-3)
+    order = [margins.paper_dimension(10**9, 2**k, margins.largest_margin(10**9, 2**k)) / (2**k) for k in (2, 8, 14)]
     assert order[0] > 2 * order[1] > 2 * order[2], "per state of the budget it falls: a factor log B is lost"
 
 
