@@ -13,7 +13,7 @@ The prompt is n digits, an arrow and a dummy 0: tokens z_1..z_{n+2}. Each pass a
 input token, routes to that token's expert, and appends the result. After n passes a token holds all 2^n signed sums.
 After n + 1 passes the last token holds the answer.
 
-Four things in the paper need a repair, and `Design` has a switch for each:
+Four things in the paper need a repair, each a switch of `Design`:
 1. The printed read-off gives the sum 0 the weight sigma(0) = 1/2, not 1 (`read`).
 2. Each expert halves the pairs, but the read-off is proved for pairs of length 1, not 2^-n (`rescaled`).
 3. The experts let the position of the preceding token leak into their output (`masked`).
@@ -233,7 +233,7 @@ class Design(Frozen):
         rescaled: whether the read-off first undoes the halving.
         masked: whether the experts hide the position block of the preceding token.
         fused: whether the expert of the last digit also reads off the answer. Then n passes suffice.
-        residual: whether the layer is a residual block on one stream. Its experts always hide the positions.
+        residual: whether the layer is a residual block on one stream.
     """
 
     read: Literal["sigmoid", "biased", "mirrored"] = "sigmoid"
@@ -254,14 +254,10 @@ VARIANTS = {
 
 
 class TrigMNNS(nn.Module):
-    """The construction for `length` digits whose sum is at most `max_sum`. Nothing is trained.
+    """The construction for n = `length` digits whose sum is at most S = `max_sum`. Nothing is trained.
 
-    Args:
-        length: number of digits n.
-        max_sum: the bound S. Sums -S..S have an embedding (cos ws, sin ws).
-        variant: a name in `VARIANTS`, or a `Design`.
-        sharpness: the constant c, above 0. None stands for twice `sufficient_sharpness`.
-        dtype: float64 or float32.
+    `variant` is a name in `VARIANTS`, or a `Design`. `sharpness` is the constant c, by default twice
+    `sufficient_sharpness`. Sums -S..S have an embedding (cos ws, sin ws).
     """
 
     embedding: Float[Tensor, "sum pair"]
@@ -281,25 +277,20 @@ class TrigMNNS(nn.Module):
         self.design = VARIANTS[variant] if isinstance(variant, str) else variant
         self.length, self.max_sum, self.omega = length, max_sum, FREQUENCY * math.pi / (2 * max_sum)
         self.layout = Layout(length, self.design.residual)
-        self.sharpness = (
-            SAFETY * sufficient_sharpness(length, max_sum, self.design) if sharpness is None else sharpness
-        )
+        sufficient = sufficient_sharpness(length, max_sum, self.design)
+        self.sharpness = SAFETY * sufficient if sharpness is None else sharpness
         if not self.sharpness > 0:
             raise SpecError(f"sharpness={sharpness}: must be above 0.")
         self.attention = NextToken(self.layout, self.sharpness, dtype)
         self.router = Router(self.layout, self.passes, self.sharpness, dtype)
-        self.experts = nn.ModuleList(self._experts(dtype))
+        scale = 0.5**length
+        gain = 1 / scale if self.design.rescaled else 1.0
+        read = ReadOff(self.layout, self.design.read, self.omega, scale, gain, self.sharpness)
+        *sums, last = [partial_sums(self.layout, j, 0.5, self.design.masked, dtype) for j in range(1, length + 1)]
+        self.experts = nn.ModuleList([*sums, Fused([last, read])] if self.design.fused else [*sums, last, read])
         self.stream_update = stream_update(self.layout, dtype) if self.design.residual else None
         angles = self.omega * torch.arange(-max_sum, max_sum + 1, dtype=torch.float64)
         self.register_buffer("embedding", torch.stack([angles.cos(), angles.sin()], dim=1).to(dtype))
-
-    def _experts(self, dtype: torch.dtype) -> list[nn.Module]:
-        design, scale = self.design, 0.5**self.length
-        gain = 1 / scale if design.rescaled else 1.0
-        read = ReadOff(self.layout, design.read, self.omega, scale, gain, self.sharpness)
-        masked = design.masked or design.residual
-        sums = [partial_sums(self.layout, j, 0.5, masked, dtype) for j in range(1, self.length + 1)]
-        return [*sums[:-1], Fused([sums[-1], read])] if design.fused else [*sums, read]
 
     @property
     def passes(self) -> int:
@@ -331,8 +322,7 @@ class TrigMNNS(nn.Module):
         return tokens
 
     def forward(self, tokens: Tokens) -> Token:
-        """The next token: attention, then the experts. Without a residual stream it gets the next position, as in the
-        paper."""
+        """The next token: attention, then the experts; it gets the next position by hand, or in a residual stream."""
         query = tokens[:, -1]
         attended = self.attention(query, tokens)
         if self.stream_update is not None:
@@ -377,7 +367,7 @@ def checked_digits(digits: Digits, length: int, max_sum: int) -> Int[Tensor, "in
     return rows.long()
 
 
-# Inputs and their optima. Answers do not depend on the order of the digits, so one row stands for all of its orders.
+# Inputs and their optima; answers do not depend on the order of the digits, so one row stands for all of its orders
 
 
 def multisets(length: int) -> Int[Tensor, "input length"]:

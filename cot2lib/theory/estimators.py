@@ -63,12 +63,9 @@ def mse_ratio(
 ) -> float:
     """Exact E||q_m - alpha_m||^2 of one trace of K tokens, over that of the mean of K discrete traces.
 
-    Args:
-        start: distribution of the first token.
-        transitions: one row-stochastic (v, v) matrix per further step, so m = len(transitions) + 1.
-        k: tokens K per step.
-        sampler: how the K tokens are drawn. "multinomial" means independent draws (MTS). "systematic" means
-            `cot2lib.thoughts.Systematic`; its value comes from listing every reachable count vector.
+    `start` is the first token's distribution, followed by one row-stochastic (v, v) matrix per further step. The K
+    tokens are independent draws (MTS), or draws of `cot2lib.thoughts.Systematic` for "systematic", whose value comes
+    from listing every reachable count vector.
 
     Raises SpecError for arguments that are no chain, a chain whose final token is certain (both errors are 0), or one
     with too many count vectors to list.
@@ -150,7 +147,7 @@ def _discounted_sum(terms: Explained, k: int) -> Float[Tensor, "*input"]:
 
 
 def printed_bound(k: int) -> float:
-    """The paper's bound 2 - 1/K. It holds for m <= 2, and for every m if `contraction` <= 1 / (2 - 1/K)."""
+    """The paper's bound. It holds for m <= 2, and for every m if `contraction` <= 1 / (2 - 1/K)."""
     return 2 - 1 / k
 
 
