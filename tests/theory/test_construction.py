@@ -12,10 +12,10 @@ from cot2lib.tasks import MNNS
 from cot2lib.theory.variants import CosineMNNS, TaggedMNNS
 
 from cot2lib.study.construction_layer import (  # isort: skip
-    attention_mass, partial_sum_error, read_off, routing, smallest_non_negative, smallest_sharpness, sum_sets,
+    attention_mass, partial_sum_error, read_off, smallest_non_negative, smallest_sharpness, sum_sets,
 )  # fmt: skip
 from cot2lib.theory.construction import (  # isort: skip
-    VARIANTS, Layout, NextToken, TrigMNNS, exact_match, multisets, optima, orders, signed_sums, sufficient_sharpness,
+    VARIANTS, Layout, NextToken, TrigMNNS, exact_match, multisets, optima, orders, signed_sums,
 )  # fmt: skip
 
 FOUR = MNNS()
@@ -39,15 +39,6 @@ def test_as_written_fails_where_the_optimum_is_zero(dtype):
     assert int(answers[wrong].max()) == 18
 
 
-@pytest.mark.thorough
-def test_trig_and_cosine_on_every_order_of_five_digits():
-    digits = MNNS(length=5).digits
-    optimum = optima(digits)
-    assert torch.equal(TrigMNNS(5, 45).solve(digits) != optimum, optimum == 0) and int((optimum == 0).sum()) == 20230
-    assert torch.equal(TrigMNNS(5, 45, "repaired").solve(digits), optimum)
-    assert all(torch.equal(CosineMNNS(5, 45, dtype).solve(digits), optimum) for dtype in DTYPES)
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("variant", SOLVING)
 def test_solve_of_all_four_digits(variant, dtype):
@@ -60,14 +51,6 @@ def test_solve_of_five_digits():
     assert exact_match(TrigMNNS(5, 45), digits) == 38819 / 59049
     for repaired, c in (("repaired", None), ("fused", 1e6), ("residual", 1e6), ("mirrored", 1e6)):
         assert exact_match(TrigMNNS(5, 45, repaired, c), digits) == 1.0, repaired
-
-
-def test_read_off_however_sharp():
-    """The biased one is right and the printed one wrong, in either precision."""
-    match = lambda *options, **more: exact_match(TrigMNNS(4, 36, *options, **more), multisets(4))
-    assert [match("biased", c) for c in (6800.0, 1e8, 1e20)] == [1.0] * 3
-    assert [match("as-written", c) for c in (1e4, 1e16)] == [4992 / 6561] * 2
-    assert match("as-written", 1e8, dtype=torch.float32) == 4992 / 6561
 
 
 @settings(deadline=None, max_examples=40)
@@ -88,12 +71,6 @@ def test_states_hold_every_partial_sum():
             pairs = gain**step * states[:, step - 1, : 2 ** (step + 1)].unflatten(1, (-1, 2))
             assert (pairs - torch.stack([angles.cos(), angles.sin()], -1)).abs().max() < 1e-12
             assert not states[:, step - 1, 2 ** (step + 1) : model.layout.content].any()
-
-
-def test_states_end_shorter_as_written_and_repaired_at_one():
-    digits = FOUR.digits[FOUR.answers > 0]
-    written, repaired = (TrigMNNS(4, 36, v).states(digits)[:, -1, :2].norm(dim=1) for v in ("as-written", "repaired"))
-    assert (written - 2**-4).abs().max() < 1e-6 and (repaired - 1).abs().max() < 1e-6
 
 
 def test_optima_and_multisets_of_four_digits():
@@ -120,15 +97,6 @@ def test_smallest_sharpness(length, variant, smallest):
     assert exact_match(TrigMNNS(length, bound, variant, c * 0.999), digits) < 1.0
 
 
-@pytest.mark.parametrize("length", [1, 3, 4])
-def test_sufficient_sharpness_is_a_law_of_the_smallest(length):
-    """Undoing the halving saves exactly 2^n; what is needed lies below what suffices, by less than a factor 50."""
-    literal, repaired = (smallest_sharpness(length, variant) for variant in ("biased", "repaired"))
-    assert literal / repaired == pytest.approx(2**length, rel=2e-3)
-    law = sufficient_sharpness(length, 9 * length, VARIANTS["repaired"])
-    assert law / 50 < repaired < law
-
-
 # The propositions
 
 
@@ -150,14 +118,6 @@ def test_attention_mass():
     assert attention_mass(4, 60.0, 1, outputs=6) == pytest.approx(0.5), "no causal mask"
 
 
-@pytest.mark.parametrize("length", [3, 4])
-def test_rotation_is_one_for_odd_lengths_only(length):
-    r = Layout(length).rotation(torch.float64)
-    positions = torch.eye(length + 2, dtype=torch.float64)
-    assert all(torch.equal(r @ positions[j], positions[j - 1]) for j in range(length + 2))
-    assert torch.linalg.det(r).item() == pytest.approx((-1) ** (length + 1))
-
-
 def test_next_token_ignores_the_content():
     layout = Layout(3)
     tokens = torch.randn(2, 5, layout.width, dtype=torch.float64)
@@ -165,12 +125,6 @@ def test_next_token_ignores_the_content():
     attention = NextToken(layout, 800.0, torch.float64)
     for i in range(5):
         assert torch.equal(attention(tokens[:, i], tokens), tokens[:, (i + 1) % 5])
-
-
-def test_routing():
-    weights = routing(4, 3.0)
-    assert weights.shape == (6, 5) and (weights[-1] - 0.2).abs().max() < 1e-12, "the dummy has no expert"
-    assert weights.diagonal().tolist() == pytest.approx([math.exp(3) / (math.exp(3) + 4)] * 5)
 
 
 @settings(deadline=None, max_examples=20)
@@ -185,16 +139,6 @@ def test_read_off_is_wrong_iff_zero_meets_a_positive_sum_with_cosine_above_one_h
     rival = ((sums > 0) & (sums < 10 / (3 * 0.99))).any(1)
     assert torch.equal(wrong, (sums == 0).any(1) & rival) and wrong.any()
     assert torch.equal(read_off(sums, 5, "biased"), smallest_non_negative(sums))
-
-
-@pytest.mark.parametrize("length", [3, 4])
-def test_optima_of_zero_have_such_a_rival_from_three_digits_on(length):
-    digits = multisets(length)
-    sums = signed_sums(digits)[optima(digits) == 0]
-    rival = sums.masked_fill(sums <= 0, 999).amin(1)
-    assert torch.equal(rival <= 2 * digits[optima(digits) == 0].amin(1), torch.ones_like(rival, dtype=torch.bool))
-    assert (rival * 0.99 * math.pi / (2 * 9 * length)).cos().min() > 0.5
-    assert TrigMNNS(2, 18).solve([[9, 9], [2, 2]]).tolist() == [0, 4], "two equal large digits have none"
 
 
 # One embedding per |sum|
