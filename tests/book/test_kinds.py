@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 
 from cot2lib.errors import SpecError
+from cot2lib.runs import records
+from cot2lib.study import sweeps
 from cot2lib.study.claims import queries
 from cot2lib.study.claims.comparisons import Cell, Direction, NoGain, Parts
 from cot2lib.study.claims.kinds import HalfStated, Number, Statement, Verdict
@@ -165,6 +167,24 @@ def test_statement_is_settled_by_computation(found, vacuous, verdict):
 
 
 # Queries
+
+
+def test_reading_asks_for_all_runs_and_gives_those_with_a_record():
+    """Every seed of the sweep is looked for; a column of the learning curve begins before any step."""
+    rows = queries.reading((42, 43, 1042))("mts_one_split: k == 3 and d_model == 24", "quick")
+    asked = sweeps.sampled("quick", (42, 43, 1042), (24,), (3,), one_split=True)
+    assert rows["asked"].unique().tolist() == [" ".join(run.id for run in asked)]
+    assert rows.index.tolist() == [42, 43] and rows["id"].tolist() == [run.id for run in asked[:2]]
+    first = records.shipped_curves(rows["id"]).query("step == 0").set_index("id").loc[rows["id"]]
+    assert rows["entropy_2_before"].tolist() == first["entropy_2"].tolist()
+    inputs = rows["inputs_a"] + rows["inputs_b"]
+    begun = (first["correct_a"] + first["correct_b"]).to_numpy() / inputs
+    assert (rows["last"] - rows["gain"]).tolist() == pytest.approx(begun.tolist())
+    starts = records.shipped_runs().set_index("id")["last"]
+    assert rows["before"].tolist() == [starts[run.start.id] for run in asked[:2]]
+    passed = queries.reading((42, 44))("passk: method == 'CoT2' and k == 1 and temperature == 0.4", "paper")
+    models = sweeps.methods("paper", (42, 44), (24,), ("cot2",), 1)
+    assert passed.index.tolist() == [42, 44] and set(passed["asked"]) == {" ".join(run.id for run in models)}
 
 
 def test_reading_refuses_a_source_that_is_not_there():

@@ -281,6 +281,7 @@ def test_coverage_is_the_enumerated_one(k, sampler):
 
 def test_answer_mass_is_the_share_of_trajectories():
     share = simulation.answer_mass(MNNS())
+    assert simulation.independent_coverage(MNNS(), 8) == pytest.approx(0.808, abs=5e-3)
     assert float(share.mean()) == pytest.approx(0.1074, abs=6e-5) and share.max() < 1
     optimal = (MNNS().signed_sums()[:, :, -1] == MNNS().answers[:, None]).double().mean(1)
     assert torch.equal(share, optimal)
