@@ -1,7 +1,5 @@
 """What each kind of claim makes of its runs: a row of the ledger, and lines of its card. Their runs are made up."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,9 +8,8 @@ from cot2lib.errors import SpecError
 from cot2lib.runs import records
 from cot2lib.study import sweeps
 from cot2lib.study.claims import queries
-from cot2lib.study.claims.comparisons import Cell, Direction, NoGain, Parts
+from cot2lib.study.claims.comparisons import Cell, Direction, Parts
 from cot2lib.study.claims.kinds import HalfStated, Number, Statement, Verdict
-from cot2lib.study.claims.rows import cells, filled
 from cot2lib.study.judge import NAT, PERCENTS
 
 
@@ -112,19 +109,6 @@ def test_direction_names_a_cell_the_other_way_round():
     )
 
 
-def test_comparisons_show_the_cell_that_decides():
-    """Of a direction that whose interval ends lowest, of no gain that whose interval ends highest."""
-    cells = [cell("good", "poor"), cell("poor", "luck")]
-    for kind, gap, verdict in (
-        (Direction, 10.33, "reproduced"),
-        (NoGain, 30.0, "not reproduced: a gain is significant"),
-    ):
-        row = kind("csft", cells).row("x", "paper", read)
-        assert row["last"] == pytest.approx(gap, abs=0.01) and row["verdict"] == verdict
-        assert row["last_low"] <= row["last"] <= row["last_high"]
-    assert kind("csft", [*cells, cell("none", "luck")]).row("x", "paper", read)["seeds"] == 0
-
-
 def test_comparison_pairs_seeds_that_have_both_columns():
     """A run whose start has no record has no pair."""
     rows = fixed([0.6, 0.6, 0.6, 0.9], before=[0.5, 0.5, 0.5, np.nan])
@@ -190,17 +174,3 @@ def test_reading_asks_for_all_runs_and_gives_those_with_a_record():
 def test_reading_refuses_a_source_that_is_not_there():
     with pytest.raises(SpecError, match="'method' is no source of a query; choose one of methods, one_layer"):
         queries.reading((42,))("method: d_model == 32", "quick")
-
-
-def test_cells_are_filled_from_what_they_stand_over():
-    row = SimpleNamespace(
-        chapter="csft", above="a: d == {d}; b: k == {more}", below="c: d == {d}; b: k == {less}",
-        value="last > best", over="d = 24 | 32; less more = 1 3 | 3 6",
-    )  # fmt: skip
-    chapter, found = cells(row)
-    assert chapter == "csft" and [(one.above, one.below) for one in found] == [
-        ("a: d == 24", "c: d == 24"), ("a: d == 32", "c: d == 32"),
-        ("b: k == 3", "b: k == 1"), ("b: k == 6", "b: k == 3"),
-    ]  # fmt: skip
-    assert {(one.column, one.beside) for one in found} == {("last", "best")}
-    assert filled(("{by}",), "by = cosine | cosine, frozen") == [("cosine",), ("cosine, frozen",)]
