@@ -1,3 +1,4 @@
+# mypy: disable-error-code="empty-body"
 """Questions about directed graphs: which of two nodes, or whether one node, is reached from a root.
 
 ProsQA (`cot2lib.tasks.prosqa`) and ProntoQA (`cot2lib.tasks.prontoqa`) share this: how nodes get names, how a question
@@ -22,10 +23,9 @@ more if each has its own. Published graphs have up to 28 nodes.
 """
 
 import math
-from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 import torch
 from jaxtyping import Bool, Int
@@ -35,7 +35,7 @@ from cot2lib.errors import SpecError
 from cot2lib.kit import random
 from cot2lib.kit.frozen import Natural
 from cot2lib.kit.random import Site
-from cot2lib.tasks.task import Frontier, Rows, Task
+from cot2lib.tasks.task import Frontier, Rows, Task, needed
 
 SPECIALS = (
     "<PAD>", "<EOS>", "->", "Description", "{", "}", ".", "in", "not in", "or", "Question", "Steps", "Answer", "True",
@@ -46,7 +46,6 @@ Naming = Literal["age", "once", "fresh"]
 NAMINGS = get_args(Naming)
 HELD_OUT = 1000  # graphs that are never trained on, at most a fifth
 MOST_HOPS = 6
-FEWEST = 10  # questions, of which some are held out
 
 
 def token(word: str) -> int:
@@ -75,22 +74,12 @@ class Graphs(NamedTuple):
 
 @dataclass(frozen=True)
 class Reachability(Task):
-    """The base of tasks about graphs. A subclass gives
+    """The base of tasks about graphs.
 
-    * `inputs`, how many questions there are, and all of them, `graphs`;
-    * `names`, how many there are: no graph has more nodes; `most_hops` and `most_edges`, which a question may have;
-    * `roles`, how many tokens a name has: as a node, as the start of an edge, and as that of a negative edge;
-    * `asked`, the tokens that follow the edges in a prompt of pairs, the root last; and `asked_in_words`, the tokens
-      between the braces of a question in sentences.
-
-    `seed` is that of the graphs; another `deal` gives the same graphs other names. Prompts differ in their number of
-    edges. By default places are counted from a prompt's first token. Question and outputs then stand at other places
-    in every prompt. With `padding_counts` they stand at the same ones.
+    `seed` draws the graphs; another `deal` gives the same graphs other names. Prompts differ in their number of
+    edges. Positions count from a prompt's first token, so that question and outputs have other positions in every
+    prompt; with `padding_counts` they have the same ones.
     """
-
-    question_tokens = 5  # between the braces of the question
-    eos_id = EOS
-    full_budget = math.inf
 
     naming: Naming = "fresh"
     grammar: Literal["pairs", "sentences"] = "pairs"
@@ -99,7 +88,10 @@ class Reachability(Task):
     deal: Natural = 0
     padding_counts: bool = False
     waiting: int | None = None
-    fewest = FEWEST  # questions, some of which are held out
+    eos_id = EOS
+    full_budget = math.inf
+    fewest = 10  # questions, some of which are held out
+    question_tokens = 5  # between the braces of the question
 
     def __post_init__(self):
         super().__post_init__()
@@ -110,26 +102,39 @@ class Reachability(Task):
                 f"waiting={self.waiting}: some questions have {self.most_hops} hops; wait at least as long."
             )
 
-    if TYPE_CHECKING:
+    # What a subclass gives
 
-        @property
-        def inputs(self) -> int: ...
-        @property
-        def names(self) -> int: ...
-        @property
-        def most_hops(self) -> int: ...
-        @property
-        def most_edges(self) -> int: ...
-        @property
-        def roles(self) -> int: ...
-        @property
-        def asked(self) -> Int[Tensor, "input asked"]: ...
-        @property
-        def asked_in_words(self) -> Int[Tensor, "input asked"]: ...
+    @needed
+    def inputs(self) -> int:
+        """Number of questions."""
 
-    @property
-    @abstractmethod
-    def graphs(self) -> Graphs: ...
+    @needed
+    def graphs(self) -> Graphs:
+        """All questions."""
+
+    @needed
+    def names(self) -> int:
+        """Number of names; no graph has more nodes."""
+
+    @needed
+    def most_hops(self) -> int:
+        """Most hops of a question."""
+
+    @needed
+    def most_edges(self) -> int:
+        """Most edges of a graph."""
+
+    @needed
+    def roles(self) -> int:
+        """Tokens of a name, which are a node, the start of an edge, and the start of a negative edge."""
+
+    @needed
+    def asked(self) -> Int[Tensor, "input asked"]:
+        """The tokens that follow the edges in a prompt of pairs, the root last."""
+
+    @needed
+    def asked_in_words(self) -> Int[Tensor, "input asked"]:
+        """The tokens between the braces of a question in sentences."""
 
     # Sizes
 
@@ -161,15 +166,12 @@ class Reachability(Task):
     @property
     def positions(self) -> int:
         """Longest prompt that the grammar allows, an arrow, the most hops and the answer, and the end token."""
-        return self._edge_tokens * self.most_edges + self._frame_tokens + 1 + max(MOST_HOPS, self.steps - 1) + 2
+        question = 3 if self.pairs else 8 + self.question_tokens
+        return self._edge_tokens * self.most_edges + question + 1 + max(MOST_HOPS, self.steps - 1) + 2
 
     @property
     def _edge_tokens(self) -> int:
         return 1 if self.pairs else 4
-
-    @property
-    def _frame_tokens(self) -> int:
-        return 3 if self.pairs else 8 + self.question_tokens
 
     # Names
 
@@ -231,12 +233,8 @@ class Reachability(Task):
     # Prompts
 
     @property
-    def _edge_counts(self) -> Int[Tensor, " input"]:
-        return (self.graphs.edges[..., 0] >= 0).sum(1)
-
-    @property
     def padding(self) -> Int[Tensor, " input"]:
-        return (self.graphs.edges.shape[1] - self._edge_counts) * self._edge_tokens
+        return (self.graphs.edges[..., 0] < 0).sum(1) * self._edge_tokens
 
     def prompt(self, arrow: bool = True, pauses: int = 0) -> Int[Tensor, "input token"]:
         """The edges, then what is asked, the root last; in sentences as the paper writes it, up to the steps."""

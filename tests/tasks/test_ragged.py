@@ -259,5 +259,5 @@ def test_what_a_task_lacks_is_named():
         def children(self, step, rows=slice(None)):
             return torch.zeros(1, 1, 1, dtype=torch.int64)
 
-    with pytest.raises(SpecError, match=r"task Half lacks size, vocab_size, eos_id, .*score; cot2lib.tasks.task"):
+    with pytest.raises(SpecError, match=r"task Half lacks size, vocab_size, eos_id, .*score; cot2lib.Task says"):
         Half()
