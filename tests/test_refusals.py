@@ -119,7 +119,6 @@ REFUSALS = [
     ("low=0", lambda: MNNSLengths(low=0)),
     ("inputs=10", lambda: MNNSLengths(inputs=10)),
     ("places=-1", lambda: MNNSLengths(places=-1)),
-    ("length=70: inputs of several lengths have at most 62 digits", lambda: MNNSLengths(1, 1, length=70)),
     ("names=26: choose 19, 28, 60", lambda: ProsQA(names=26)),
     ("waiting=3: some questions have 4 hops; wait at least as long.", lambda: ProsQA(waiting=3)),
     ("mixture=(0.5, 0.5), hops=4: give shares that add up to 1, and hops=None", lambda: ProsQA(mixture=(0.5, 0.5))),

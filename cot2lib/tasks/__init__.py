@@ -1,11 +1,10 @@
 """Tasks: what goes in, which trajectories lead on from it, and which answers are right.
 
-`task` is the contract and its base class; `mnns` the paper's arithmetic task. `prosqa` and `prontoqa` are questions
-about graphs, which share `reachability`; `published` reads those of COCONUT.
+`Task` is the base; a task of your own subclasses it. `MNNS` is the paper's arithmetic task. `ProsQA` and `ProntoQA` are
+questions about graphs.
 """
 
-from cot2lib.tasks.lengths import MNNSLengths
-from cot2lib.tasks.mnns import MNNS
+from cot2lib.tasks.mnns import MNNS, MNNSLengths
 from cot2lib.tasks.prontoqa import ProntoQA
 from cot2lib.tasks.prosqa import ProsQA
 from cot2lib.tasks.published import PublishedProsQA
