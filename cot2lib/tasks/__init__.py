@@ -1,7 +1,7 @@
 """Tasks: what goes in, which trajectories lead on from it, and which answers are right.
 
-`Task` is the base; a task of your own subclasses it. `MNNS` is the paper's arithmetic task, and `ProsQA` and `ProntoQA`
-are questions about graphs.
+`Task` is the base; a task of your own subclasses it. `MNNS` is the paper's arithmetic task; `ProsQA` and
+`ProntoQA` are questions about graphs.
 """
 
 from cot2lib.tasks.mnns import MNNS, MNNSLengths

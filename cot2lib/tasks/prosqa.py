@@ -1,19 +1,15 @@
-"""ProsQA: of two nodes without a way on, which one is reached from the root?
+"""ProsQA: which one of two nodes without a way on is reached from the root?
 
-Graphs grow as COCONUT's appendix describes: nodes come one by one, each chooses parents among those before it, deeper
-ones more likely, and mostly such that it stays a descendant of one root alone. The question names one of both roots, a
-leaf that it alone reaches (the target) and a leaf that the other one alone reaches.
+Graphs grow as COCONUT's appendix describes: nodes come one by one, each chooses parents among the nodes before it,
+deeper ones more likely, and mostly such that it stays a descendant of one root alone. The question names one of both
+roots, a leaf that it alone reaches (the target) and a leaf that the other root alone reaches.
 
-Where we differ from the published data: the two leaves have as many parents as each other and lie at depths that
-differ by at most one, edges come in random order, and options in either order. So degrees do not give the answer away.
-Depth still does in part: the target is more often the deeper leaf. `cot2 measure questions` tests models
-where both are equally deep. The paper's question is of "5 hops"; the published graphs have 3 to 6. We take four by
-default, their commonest number, or with `hops=None` the whole range, in which three are more common than there, and
-six are hardly met. A `mixture` sets the share of every number of hops, beyond six too. For more than four hops its
-graphs grow longer chains: deep nodes are chosen as parents more often, by a power of their weight.
-
-A new node that drew no parent draws again in nine of ten cases, which brings the number of sources to that of the
-published graphs. That share and the range of nodes were chosen by looking at their statistics.
+Where we differ from the published data: both leaves have as many parents and depths that differ by at most one, edges
+come in random order, and options in either order, so that degrees do not give the answer away. Depth still does in
+part, because the target is more often the deeper leaf (`cot2 measure questions` tests models where both are equally
+deep). The published graphs have 3 to 6 hops. We take four by default, their commonest number; `hops=None` gives the
+whole range, and a `mixture` sets the share of every number of hops, beyond six too. A new node that drew no parent
+draws again in nine of ten cases, which brings the number of sources to that of the published graphs.
 """
 
 import math
@@ -40,12 +36,12 @@ class Size(NamedTuple):
 
 SIZES = {19: Size(13, 19, 32), 28: Size(18, 28, 54), 60: Size(40, 60, 120)}  # by the number of names
 AT_ONCE = 4096  # graphs that grow together
-PATIENCE = 8  # such lots, of which each should give a question or more
+PATIENCE = 8  # batches that may give fewer questions than one each
 FEWEST_HOPS = 3
 USUAL_HOPS = 4  # up to here graphs of a mixture grow as all others do
 REDRAWN = 0.9
 NEAR = 0.35  # the share of new nodes that keep to descendants of one root; as many keep to the other's
-FAR = 99  # hops to a node that is not reached
+FAR = 99  # hops to a node that is not reached; more than any graph has
 
 
 @dataclass(frozen=True)
@@ -53,12 +49,13 @@ class ProsQA(Reachability):
     """The task with `names` names.
 
     Args:
-        inputs: graphs, those held out included.
+        inputs: number of graphs, the held-out ones included.
         names: 19, which the paper's vocabulary can hold, 28 as in the published graphs, or 60.
         hops: of the shortest way to the target; None for 3 to 6, or for a mixture.
-        mixture: share of questions of 3, 4, ... hops, which come in random order; () leaves it to the graphs.
+        mixture: share of questions of 3, 4, ... hops; () leaves it to the graphs. Above four hops its graphs grow
+            longer chains, because deep nodes are chosen as parents more often.
         parents: mean of the Poisson law of a node's parents, before a node without any draws again.
-        naming, grammar, frontier, seed, waiting: see `cot2lib.tasks.reachability`; the seed is that of the graphs.
+        naming, grammar, frontier, seed, waiting: see `cot2lib.tasks.reachability`.
     """
 
     inputs: int = 18_886
@@ -125,28 +122,22 @@ class ProsQA(Reachability):
 
 
 class Forest(NamedTuple):
-    """Graphs as they grow.
+    """Graphs as they grow."""
 
-    Attributes:
-        above: whether there is an edge from a node to another, (graph, from, to).
-        depth: hops from the nearest source.
-        away: hops from either root, (graph, root, node); `FAR` where there is no way.
-    """
-
-    above: np.ndarray
-    depth: np.ndarray
-    away: np.ndarray
+    above: Bool[np.ndarray, "graph from to"]
+    depth: Int[np.ndarray, "graph node"]  # hops from the nearest source
+    away: Int[np.ndarray, "graph root node"]  # hops from either root; `FAR` where there is no way
 
 
 @lru_cache(maxsize=8)
 def grown(inputs: int, names: int, hops: int | None, parents: float, seed: int) -> Graphs:
-    """So many graphs with a question that degrees do not answer; the same for the same arguments."""
+    """Graphs with a question that degrees do not answer, the same for the same arguments."""
     return Graphs(*map(torch.from_numpy, _found(inputs, names, hops, parents, np.random.default_rng([seed, 0]))))
 
 
 @lru_cache(maxsize=8)
 def mixed(inputs: int, names: int, mixture: tuple[float, ...], parents: float, seed: int) -> Graphs:
-    """The same with a share of each number of hops from three on, in random order; errors as `grown`."""
+    """The same with a share of each number of hops from three on, in random order."""
     rng = np.random.default_rng([seed, 4])
     counts = np.diff(np.round(inputs * np.cumsum([0.0, *mixture]))).astype(int).tolist()
     parts = [
@@ -177,8 +168,7 @@ def _found(
 
 
 def grow(rng: np.random.Generator, nodes: np.ndarray, names: int, parents: float, steep: int = 1) -> Forest:
-    """Graphs of so many `nodes` each; nodes 0 and 1 are the roots. Depth weighs by the power `steep` in the choice of
-    parents."""
+    """Graphs with the given numbers of nodes, of which 0 and 1 are the roots; parents weigh by depth to `steep`."""
     count, rows = len(nodes), np.arange(len(nodes))
     above = np.zeros((count, names, names), bool)
     depth, away = np.zeros((count, names), int), np.full((count, 2, names), FAR, np.int8)
@@ -236,7 +226,7 @@ def _pairs(
 ) -> Int[np.ndarray, " graph"]:
     """Target and other leaf of each question, as target * names + other; -1 where degrees or depths tell all apart.
 
-    The deepest target is asked for, and `luck` chooses among several.
+    The deepest target is taken, and `luck` chooses among several.
     """
     degree = above.sum(1)
     fair = (degree[:, :, None] == degree[:, None]) & (abs(mine[:, :, None] - theirs[:, None]) <= 1)

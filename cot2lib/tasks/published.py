@@ -1,11 +1,8 @@
-"""The published ProsQA questions (COCONUT's JSON files), as a task beside the ones that we generate.
+"""The published ProsQA questions (COCONUT's JSON files) as a task.
 
-A file is a list of questions, each with `edges` between node numbers, `idx_to_symbol`, `root`, `target`,
-`neg_target` and the `steps` of one shortest way. Node numbers are places in the order in which a graph grew: with
-`naming="age"` they become the names.
-
-A file sorts edges by the node that they enter, so that age shows even where names do not. We shuffle them, by the
-seed.
+A file is a list of questions, each with `edges` between node numbers, `idx_to_symbol`, `root`, `target`, `neg_target`
+and the `steps` of one shortest way. Node numbers give the order in which a graph grew; with `naming="age"` they become
+the names. A file sorts edges by the node that they enter, so that age shows even where names do not. We shuffle them.
 """
 
 import hashlib
@@ -31,15 +28,10 @@ CHECKSUMS = {"prosqa_valid.json": "c74e0de24f1e90ec48b1a993e6458a7be4caeef3928f5
 
 @dataclass(frozen=True)
 class PublishedProsQA(ProsQA):
-    """Questions of a file.
+    """Questions of a file, made by `published`; the seed shuffles edges and options.
 
-    Args:
-        path: of the JSON file; `fetch` downloads one. It is no part of a run's id.
-        sha256: of its content, which a run checks before it reads the file; filled in by `published`.
-        inputs: how many questions it has.
-        naming, grammar, frontier, seed: as of `ProsQA`; the seed shuffles edges and options.
-
-    Raises SpecError for a file that is missing, truncated, no list of questions, or other than the checksum says.
+    The path is no part of a run's id, the checksum of the file is. Raises SpecError for a file that is missing, no
+    list of questions, or another one than the checksum says.
     """
 
     names: int = NAMES
@@ -61,7 +53,7 @@ class PublishedProsQA(ProsQA):
 
 
 def published(path: str | Path, **options) -> PublishedProsQA:
-    """The task of a file, with some of `OPTIONS`. Raises SpecError as `PublishedProsQA`, or for another option."""
+    """The task of a file, with some of `OPTIONS`; raises SpecError for others and as `PublishedProsQA`."""
     if others := set(options) - OPTIONS:
         raise SpecError(f"{', '.join(sorted(others))}: a file settles that; leave it out.")
     content = _content(path)
@@ -70,9 +62,9 @@ def published(path: str | Path, **options) -> PublishedProsQA:
 
 
 def fetch(name: str = "prosqa_valid.json") -> Path:
-    """Downloads a published file once into the user's cache, and checks it; needs the extra `graphs`.
+    """Download a published file into the user's cache and check it; needs the extra `graphs`.
 
-    Raises SpecError for a file whose checksum is not known here, without pooch, or if it cannot be had.
+    Raises SpecError for a file without a known checksum, without pooch, or without a connection.
     """
     if name not in CHECKSUMS:
         raise SpecError(f"{name}: checksums are known of {', '.join(CHECKSUMS)}; give the path of another file.")
