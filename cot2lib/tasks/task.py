@@ -31,6 +31,8 @@ else:
     class needed(property):
         """A member that a subclass gives. Dataclasses see no value, so that a field of its name has no default."""
 
+        __isabstractmethod__ = True  # a class that declares one cannot be made
+
         def __get__(self, task, kind=None):
             if task is not None and (name := self.fget.__name__) in vars(task):
                 return vars(task)[name]
