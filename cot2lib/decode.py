@@ -21,7 +21,7 @@ from cot2lib.errors import SpecError
 from cot2lib.kit import random
 from cot2lib.model import Branches, Cache, Dropout, GPT2Stack
 from cot2lib.thoughts import Discrete, Rule, State, Thought
-from cot2lib.thoughts.rule import Logits
+from cot2lib.thoughts.rules import Logits
 
 PROMPTS_AT_ONCE = 128  # a chunk that stays in cache
 ANSWER = Discrete(1.0)  # the sampled answer of a policy's traces

@@ -251,8 +251,8 @@ def first_paths(
     return torch.stack(counts, dim=1)
 
 
-# States that a thought may have and states that an answer needs, for interventions. Steps count from 0 at the start to m
-# at the answer, so the thought that a rule makes at `State.step` t stands after step t + 1.
+# States that a thought may have and states that an answer needs, for interventions. Steps count from 0 at the start to
+# m at the answer, so the thought that a rule makes at `State.step` t stands after step t + 1.
 
 
 def reachable(task: Task, step: int, rows: Int[Tensor, "*batch"]) -> Bool[Tensor, "*batch state"]:

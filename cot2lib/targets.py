@@ -12,8 +12,8 @@ two apart. A rule of your own is a frozen dataclass that subclasses `Targets`, i
             return Shown(both * (1 - self.doubt), both)
 
 It is a field of a run's supervision, `Supervision(targets=Doubted())`. A rule with one distribution for both is a
-subclass of `Shares`; `Apart` joins two rules. A rule keeps and draws nothing of its own: its draws are functions of the
-keys of `Visits`, so that a run does not depend on what it was stacked with, or on where it was stopped.
+subclass of `Shares`; `Apart` joins two rules. A rule keeps and draws nothing of its own: its draws are functions of
+the keys of `Visits`, so that a run does not depend on what it was stacked with, or on where it was stopped.
 
 The rules here are controls. Each keeps something of the frontier (the hindsight target) and gives up something else.
 `Frontier`, `DrawnState`, `FreshPath` and `Smoothed` differ in how many states a thought names. `Rotated` and `Renamed`

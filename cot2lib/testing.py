@@ -20,7 +20,7 @@ from cot2lib.kit.random import Site
 from cot2lib.supervision import hindsight_targets, steps_of
 from cot2lib.targets import Shown, Targets, Visits
 from cot2lib.tasks.task import Frontier, Task
-from cot2lib.thoughts.rule import Rule, Sampled, State, Thought
+from cot2lib.thoughts import Rule, Sampled, State, Thought
 
 NEAR = 1e-3  # the most that rounding takes from a sum of one
 MOST = {"size": 10**9, "vocab_size": 10**7, "steps": 10**4, "positions": 10**6, "states": 10**7}

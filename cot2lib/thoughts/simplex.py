@@ -10,7 +10,7 @@ from torch import Tensor
 from cot2lib.errors import SpecError
 from cot2lib.kit import dirichlet
 from cot2lib.kit.frozen import Bound, Count, Positive
-from cot2lib.thoughts.rule import Sampled, State, Thought, Weights
+from cot2lib.thoughts.rules import Sampled, State, Thought, Weights
 
 Tokens = Int[Tensor, "*lead token"]
 Apart = Bool[Tensor, "*lead token"]
