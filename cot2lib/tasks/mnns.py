@@ -161,6 +161,11 @@ class MNNS(Task):
         """`<BOS> D ... D ->`."""
         return self.prompt()
 
+    @property
+    def reads(self) -> Bool[Tensor, "step token"] | None:
+        """Each step's own digit, after `<BOS>`."""
+        return torch.eye(self.length, 1 + self.length, dtype=torch.bool).roll(1, 1)
+
     def prompt(self, arrow: bool = True, pauses: int = 0) -> Int[Tensor, "input token"]:
         """Token ids of every input; the public CoT2 code has no arrow, and `pauses` adds further ones."""
         filled = lambda token, columns: torch.full((self.size, columns), token)
@@ -274,6 +279,11 @@ class MNNSLengths(MNNS):
     @property
     def train_size(self) -> int:
         return self.size - self._counts[-1] + int(TRAIN_SHARE * self._counts[-1])
+
+    @property
+    def reads(self) -> None:
+        """None, because the positions of a step's own digit differ from input to input."""
+        return None
 
     @cached_property
     def lengths(self) -> Int[Tensor, " input"]:

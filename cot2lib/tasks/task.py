@@ -183,6 +183,11 @@ class Task(Frozen, ABC):
         """The state that a symmetry of the task pairs with each, for interventions."""
         return None
 
+    @property
+    def reads(self) -> Bool[Tensor, "step token"] | None:
+        """Which of a prompt's first tokens each step needs besides the thought before it, for `Supervision.sees`."""
+        return None
+
     # Training
 
     @property
