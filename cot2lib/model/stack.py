@@ -1,16 +1,14 @@
 """`GPT2Stack`: R independent GPT-2 models of one shape as one set of tensors with a leading `run` axis.
 
-Architecture and initialisation are those of Hugging Face's `GPT2LMHeadModel` (pre-LN, learned
-positions, tanh GELU, tied output embedding), the model the paper and the authors' code train;
-`to_hf` and `from_hf` convert, and with equal weights logits and gradients are equal. Differences:
-the `run` axis; inputs are embeddings, since a continuous thought is a mixture of them (paper,
-section 2: z_t = E^T alpha_t); prompts are padded on the left; the last layer computes queries and
-MLP only for the positions asked for; dropout multipliers come from `cot2lib.kit.random`.
+Architecture and initialisation are those of Hugging Face's `GPT2LMHeadModel` (pre-LN, learned positions, tanh GELU,
+tied output embedding), the model that the paper and the authors' code train; with equal weights logits and gradients
+are equal. Differences: the `run` axis; inputs are embeddings, because a continuous thought is a mixture of them
+(paper, section 2: z_t = E^T alpha_t); prompts are padded on the left; the last layer computes queries and MLP only for
+the positions that are needed; dropout multipliers come from `cot2lib.kit.random`.
 """
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -179,11 +177,9 @@ class GPT2Stack(nn.Module):
         vocab_size, positions, d_model, layers, heads: shape of each model.
         seeds: one initialisation seed per run (default 0..runs-1); run r's weights depend on seeds[r] alone.
         pairs: whether ids may stand for two tokens (see `embed`).
-        padding_counts: whether places are counted with the padding before a prompt.
+        padding_counts: whether positions count the padding before a prompt.
 
-    Raises:
-        SpecError: if a size is no whole number of at least 1, `heads` does not divide `d_model`, there is not one
-            seed per run.
+    Raises SpecError for a size below 1, `heads` that do not divide `d_model`, or not one seed per run.
     """
 
     def __init__(
@@ -199,16 +195,16 @@ class GPT2Stack(nn.Module):
         padding_counts: bool = False,
     ):
         super().__init__()
-        sizes: dict[str, Any] = dict(
+        shape: dict[str, Any] = dict(
             vocab_size=vocab_size, positions=positions, d_model=d_model, layers=layers, heads=heads
         )
-        positive(runs=runs, **sizes)
+        positive(runs=runs, **shape)
         seeds = range(runs) if seeds is None else [as_int("seed", seed) for seed in seeds]
         if d_model % heads:
             raise SpecError(f"heads={heads} does not divide d_model={d_model}; choose a divisor.")
         if len(seeds) != runs:
             raise SpecError(f"{len(seeds)} seeds for {runs} runs; give one seed per run.")
-        self.shape, self.reads = sizes, dict(pairs=pairs, padding_counts=padding_counts)
+        self.shape, self.reads = shape, dict(pairs=pairs, padding_counts=padding_counts)
         self.transformer = Parts(
             dict(
                 wte=Embedding(runs, vocab_size, d_model),
@@ -241,9 +237,8 @@ class GPT2Stack(nn.Module):
     def embed(self, ids: Int[Tensor, "*runs batch position"]) -> Hidden:
         """Embeddings of token ids, the same for every run (batch, position) or one set per run.
 
-        Of a stack with pairs, id V (1 + a) + b is the sum of the embeddings of tokens a and b.
-
-        Raises SpecError for ids outside the vocabulary, where looking costs nothing.
+        In a stack with pairs, id V (1 + a) + b is the sum of the embeddings of tokens a and b. Raises SpecError for ids
+        outside the vocabulary, on a CPU.
         """
         vocab = self.shape["vocab_size"]
         if ids.device.type == "cpu" and ids.numel():
