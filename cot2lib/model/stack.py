@@ -9,6 +9,7 @@ the positions that are needed; dropout multipliers come from `cot2lib.kit.random
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -195,16 +196,16 @@ class GPT2Stack(nn.Module):
         padding_counts: bool = False,
     ):
         super().__init__()
-        shape: dict[str, Any] = dict(
+        sizes: dict[str, Any] = dict(
             vocab_size=vocab_size, positions=positions, d_model=d_model, layers=layers, heads=heads
         )
-        positive(runs=runs, **shape)
+        positive(runs=runs, **sizes)
         seeds = range(runs) if seeds is None else [as_int("seed", seed) for seed in seeds]
         if d_model % heads:
             raise SpecError(f"heads={heads} does not divide d_model={d_model}; choose a divisor.")
         if len(seeds) != runs:
             raise SpecError(f"{len(seeds)} seeds for {runs} runs; give one seed per run.")
-        self.shape, self.reads = shape, dict(pairs=pairs, padding_counts=padding_counts)
+        self.shape, self.reads = sizes, dict(pairs=pairs, padding_counts=padding_counts)
         self.transformer = Parts(
             dict(
                 wte=Embedding(runs, vocab_size, d_model),
@@ -237,8 +238,8 @@ class GPT2Stack(nn.Module):
     def embed(self, ids: Int[Tensor, "*runs batch position"]) -> Hidden:
         """Embeddings of token ids, the same for every run (batch, position) or one set per run.
 
-        In a stack with pairs, id V (1 + a) + b is the sum of the embeddings of tokens a and b. Raises SpecError for ids
-        outside the vocabulary, on a CPU.
+        In a stack with pairs, id V (1 + a) + b is the sum of the embeddings of tokens a and b. On a CPU, ids outside
+        the vocabulary raise SpecError.
         """
         vocab = self.shape["vocab_size"]
         if ids.device.type == "cpu" and ids.numel():
