@@ -1,19 +1,17 @@
-"""Interventions on what trained models feed themselves: whom does the answer follow?
+"""Interventions on what trained models feed themselves: what does the answer follow?
 
-`thought` lets models of one shape think about their held-out inputs. `edits` exchanges the last thought of each, or
-the prompt that it stands after; `Thinking.answered` gives the answers. A state is an *ancestor* if the right answer is
-reached from it (`supervision.ancestors`); on numbers its mirror counts too, for a sum with every sign turned round has
-the same answer. Every edit asks the inputs alone that it can change.
+`thought` lets models of one shape think about their held-out inputs. `edits` replaces the last thought of each, or the
+prompt before it; `Thinking.answered` gives the answers. A state is an *ancestor* if the right answer is reached from
+it (`supervision.ancestors`); on numbers its mirror counts too, because a sum with every sign reversed has the same
+answer. Every edit is evaluated on the inputs that it can change. It feeds in place of the last thought:
 
-| edit | what is fed in place of the last thought |
-| --- | --- |
-| `swap` | another input's; asked where its frontier continues to another answer, which may be followed |
-| `ancestors`, `one side` | a share of the ancestors' weight is taken away, with mirrors or without |
-| `elsewhere` | as much weight is taken from other states |
-| `direction` | the thought is moved as far as by `ancestors`, in a random direction |
-| `inserted` | a state that no walk reaches is given a weight; the answer would be smaller by 2 |
-| `mean`, `noise`, `zero` | the mean of all thoughts; noise of the same norm; nothing |
-| `early digit`, `late digit` | the thoughts stay; one digit of the prompt's first three, or its last, changes |
+* `swap`: the thought of another input, whose frontier continues to another answer;
+* `ancestors`, `one side`: the thought without a share of the ancestors' weight, with mirrors or without;
+* `elsewhere`: the thought without as much weight of other states;
+* `direction`: the thought moved as far as by `ancestors`, in a random direction;
+* `inserted`: the thought with some weight on a state that no walk reaches, whose answer would be smaller by 2;
+* `mean`, `noise`, `zero`: the mean of all thoughts, noise of the same norm, nothing;
+* `early digit`, `late digit`: the same thought; one of the prompt's first digits changes, or its last.
 
 `earlier` has the first edits of any thought; later thoughts are then computed from it (`Thinking.recomputed`) or kept.
 

@@ -36,7 +36,7 @@ class MNNS(Task):
         low, high: digit range, 0 <= low <= high.
         length: digits per input, also the number m of output tokens.
         inputs: None for every input (at most 10^5), else how many distinct ones to sample, by `seed`.
-        max_sum: S, the largest sum of the vocabulary; None for high * length, the least possible.
+        max_sum: S, the largest `|sum|` of the vocabulary; None for high * length, the least possible.
     """
 
     low: int = 1
