@@ -53,7 +53,8 @@ class Thinking:
     """Models of one shape and what they think about their held-out inputs.
 
     Attributes:
-        stack, data: the models, and what they were trained on.
+        stack: the models.
+        data: what they were trained on.
         rows: which of the task's inputs each held-out one is.
         real: which are no padding.
         vectors: what is fed.
@@ -132,15 +133,16 @@ class Given(Rule):
 
 
 class Edit(NamedTuple):
-    """Vectors that are fed, and the inputs that are asked.
+    """Vectors that are fed, and the inputs that they are fed to.
 
     Attributes:
-        name, dose: of the edit.
+        name: of the edit.
+        dose: its strength.
         fed: vectors of all thoughts.
-        where: inputs that are asked.
-        right: the answer that is right for the prompt that is asked.
+        where: inputs on which the edit is evaluated.
+        right: the answer that is right for the prompt.
         wanted: the answer that follows what is fed.
-        rows: inputs whose prompts are asked, where they are others.
+        rows: inputs whose prompts are fed, where they are others.
     """
 
     name: str
