@@ -162,10 +162,7 @@ class DrawnState(Shares):
     """At every visit one state for each step, drawn by its share, independently of the other steps."""
 
     of: Shares = FRONTIER
-
-    @property
-    def fresh(self) -> bool:
-        return True
+    fresh = True
 
     def weights(self, visits: Visits) -> Weights:
         shares = self.of.weights(visits.apart(0))
@@ -181,10 +178,7 @@ class FreshPath(Shares):
     """
 
     count: Count = 1
-
-    @property
-    def fresh(self) -> bool:
-        return True
+    fresh = True
 
     def weights(self, visits: Visits) -> Weights:
         task, rows = visits.task, visits.rows
