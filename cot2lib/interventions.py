@@ -32,7 +32,7 @@ from cot2lib.kit import random
 from cot2lib.kit.random import Site
 from cot2lib.model import GPT2Stack
 from cot2lib.specs import RunSpec
-from cot2lib.supervision import ancestors, as_tokens, graph_of, mirrored, reachable, spread
+from cot2lib.supervision import ancestors, as_tokens, graph_of, mirrored, push_mass, reachable
 from cot2lib.tasks import MNNS, ProsQA, Task
 from cot2lib.thoughts import Rule, State, Thought
 from cot2lib.training.data import StackData, stack_data
@@ -307,7 +307,7 @@ def continued(
     """The best final state of each input that is reached from a set of states after `step` steps."""
     mass = states.flatten(0, -2).double()
     for children in graph_of(task, rows.flatten())[step:]:
-        mass = spread(mass, children)
+        mass = push_mass(mass, children)
     worst = int(task.preference.max()) + 1
     return torch.where(mass > 0, task.preference, worst).argmin(-1).view(rows.shape)
 

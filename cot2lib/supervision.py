@@ -104,7 +104,7 @@ def trajectory_shares(
     finals = forward[-1]  # (input, state)
     kept = kept_trajectories(task, budget, rows)
     groups = task.score if ties == "shared" else task.preference
-    shares = share_of_group(finals, groups if groups.ndim == 1 else groups[rows], kept)
+    shares = kept_fraction(finals, groups if groups.ndim == 1 else groups[rows], kept)
     whole = shares if ties == "shared" else shares.floor()
     backward = backward_counts(graph, whole)
     counts = torch.stack([f * b for f, b in zip(forward[1:], backward[1:])], dim=1)  # (input, step, state)
@@ -158,7 +158,7 @@ def forward_counts(graph: list[Children], states: int, start: int | Int[Tensor, 
     counts[torch.arange(len(counts)), start] = 1.0
     layers = [counts]
     for children in graph:
-        layers.append(spread(layers[-1], children))
+        layers.append(push_mass(layers[-1], children))
     return layers
 
 
@@ -199,13 +199,13 @@ def continuations(task: Task) -> list[Mass]:
     return [torch.cat(parts) for parts in zip(*counts)]
 
 
-def spread(mass: Mass, children: Children) -> Mass:
+def push_mass(mass: Mass, children: Children) -> Mass:
     """Send the mass of each state along every branch."""
     sent = mass[:, :, None] * (children >= 0)  # (input, state, branch)
     return torch.zeros_like(mass).scatter_add(1, children.clamp(min=0).flatten(1), sent.flatten(1))
 
 
-def share_of_group(
+def kept_fraction(
     finals: Mass, groups: Int[Tensor, "*input state"], kept: float | int | Float[Tensor, "input 1"]
 ) -> Mass:
     """Share of the paths ending in each state that the best `kept` paths hold, best groups first."""
@@ -234,7 +234,7 @@ def first_paths(
     counts = []
     for step, children in enumerate(graph):
         onward = backward[step + 1]
-        whole = spread(whole, children)
+        whole = push_mass(whole, children)
         branches = children.gather(1, here[:, None, None].expand(-1, 1, children.shape[2]))[:, 0]  # (input, branch)
         chosen = torch.zeros_like(left, dtype=torch.bool)
         for branch in branches.flip(1).unbind(1) if last_first else branches.unbind(1):

@@ -53,14 +53,14 @@ class MNNS(Task):
             raise SpecError(f"digits {self.low}..{self.high}: need 0 <= low <= high.")
         if self.length > LONGEST:
             raise SpecError(f"length={self.length}: trajectories can be counted for up to {LONGEST} digits.")
-        if self.inputs is None and self.total > ENUMERABLE:
+        if self.inputs is None and self.distinct > ENUMERABLE:
             kinds = f"{self.high - self.low + 1}^{self.length}"
             raise SpecError(
                 f"{kinds} inputs of {self.length} digits {self.low}..{self.high} are too many to enumerate "
                 f"(limit {ENUMERABLE}); pass inputs=N to sample N distinct ones."
             )
-        if self.inputs is not None and self.inputs > self.total:
-            raise SpecError(f"inputs={self.inputs}: there are {self.total} distinct inputs; choose 1..{self.total}.")
+        if self.inputs is not None and self.inputs > self.distinct:
+            raise SpecError(f"inputs={self.inputs}: there are only {self.distinct} distinct inputs.")
         if self.max_sum is not None and self.max_sum < self.high * self.length:
             raise SpecError(
                 f"max_sum={self.max_sum} loses targets: partial sums of {self.length} digits up to {self.high} reach "
@@ -68,7 +68,7 @@ class MNNS(Task):
             )
 
     @property
-    def total(self) -> int:
+    def distinct(self) -> int:
         """Number of distinct inputs of the digit range."""
         return (self.high - self.low + 1) ** self.length
 
@@ -78,7 +78,7 @@ class MNNS(Task):
 
     @property
     def size(self) -> int:
-        return self.total if self.inputs is None else self.inputs
+        return self.distinct if self.inputs is None else self.inputs
 
     @property
     def steps(self) -> int:
@@ -109,11 +109,11 @@ class MNNS(Task):
 
     # Tokens
 
-    def state_id(self, total: int) -> int:
+    def state_id(self, value: int) -> int:
         """Vocabulary index of a (partial) sum; SpecError if it is no whole number of -S..S."""
-        if abs(as_int("sum", total)) > self.bound:
-            raise SpecError(f"sum {total} is outside the vocabulary's {-self.bound}..{self.bound}.")
-        return len(SPECIALS) + self.digit_tokens + self.bound + total
+        if abs(as_int("sum", value)) > self.bound:
+            raise SpecError(f"sum {value} is outside the vocabulary's {-self.bound}..{self.bound}.")
+        return len(SPECIALS) + self.digit_tokens + self.bound + value
 
     def digit_id(self, digit: int) -> int:
         """Vocabulary index of an input digit; SpecError if the vocabulary has no such digit."""
@@ -145,8 +145,8 @@ class MNNS(Task):
         if self.inputs is None:
             return torch.tensor(list(itertools.product(range(self.low, self.high + 1), repeat=self.length)))
         generator, base = np.random.default_rng(self.seed), self.high - self.low + 1
-        if self.total <= ENUMERABLE:
-            codes = generator.permutation(self.total)[: self.inputs]
+        if self.distinct <= ENUMERABLE:
+            codes = generator.permutation(self.distinct)[: self.inputs]
             places = base ** np.arange(self.length)[::-1]
             return torch.from_numpy(codes[:, None] // places % base + self.low)
         rows = np.empty((0, self.length), dtype=np.int64)

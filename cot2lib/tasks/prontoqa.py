@@ -86,7 +86,7 @@ class ProntoQA(Reachability):
 
     @property
     def name(self) -> str:
-        return f"ProntoQA, {', '.join([self.reading, *self.marks])}"
+        return f"ProntoQA, {', '.join([self.reading, *self.name_suffixes])}"
 
     @property
     def roles(self) -> int:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from cot2lib.errors import SpecError
@@ -36,12 +36,12 @@ class Size(NamedTuple):
 
 SIZES = {19: Size(13, 19, 32), 28: Size(18, 28, 54), 60: Size(40, 60, 120)}  # by the number of names
 AT_ONCE = 4096  # graphs that grow together
-PATIENCE = 8  # batches that may give fewer questions than one each
+EMPTY_BATCHES = 8  # batches that may give fewer questions than one each
 FEWEST_HOPS = 3
 USUAL_HOPS = 4  # up to here graphs of a mixture grow as all others do
 REDRAWN = 0.9
 NEAR = 0.35  # the share of new nodes that keep to descendants of one root; as many keep to the other's
-FAR = 99  # hops to a node that is not reached; more than any graph has
+UNREACHED = 99  # hops to a node that is not reached; more than any graph has
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class ProsQA(Reachability):
         hops = f"{FEWEST_HOPS}-{self.most_hops}" if self.hops is None else self.hops
         shares = [f"shares {'/'.join(f'{share:g}' for share in self.mixture)}"] if self.mixture else []
         more = [f"{self.inputs} graphs"] if self.inputs != ProsQA.inputs else []
-        return f"ProsQA, {', '.join([f'{self.names} names', f'{hops} hops', *shares, *self.marks, *more])}"
+        return f"ProsQA, {', '.join([f'{self.names} names', f'{hops} hops', *shares, *self.name_suffixes, *more])}"
 
     @property
     def most_hops(self) -> int:
@@ -124,9 +124,9 @@ class ProsQA(Reachability):
 class Forest(NamedTuple):
     """Graphs as they grow."""
 
-    above: Bool[np.ndarray, "graph from to"]
+    adjacency: Bool[np.ndarray, "graph from to"]
     depth: Int[np.ndarray, "graph node"]  # hops from the nearest source
-    away: Int[np.ndarray, "graph root node"]  # hops from either root; `FAR` where there is no way
+    away: Int[np.ndarray, "graph root node"]  # hops from either root; `UNREACHED` where there is no way
 
 
 @lru_cache(maxsize=8)
@@ -141,7 +141,7 @@ def mixed(inputs: int, names: int, mixture: tuple[float, ...], parents: float, s
     rng = np.random.default_rng([seed, 4])
     counts = np.diff(np.round(inputs * np.cumsum([0.0, *mixture]))).astype(int).tolist()
     parts = [
-        _found(count, names, hops, parents, rng, steep=max(1, hops - USUAL_HOPS + 1))
+        _found(count, names, hops, parents, rng, depth_power=max(1, hops - USUAL_HOPS + 1))
         for hops, count in enumerate(counts, FEWEST_HOPS)
         if count
     ]
@@ -150,86 +150,71 @@ def mixed(inputs: int, names: int, mixture: tuple[float, ...], parents: float, s
 
 
 def _found(
-    inputs: int, names: int, hops: int | None, parents: float, rng: np.random.Generator, steep: int = 1
+    inputs: int, names: int, hops: int | None, parents: float, rng: np.random.Generator, depth_power: int = 1
 ) -> list[np.ndarray]:
     size, count = SIZES[names], 0
     found: list[tuple[np.ndarray, ...]] = []
     while count < inputs:
-        if len(found) >= PATIENCE and count < len(found):
+        if len(found) >= EMPTY_BATCHES and count < len(found):
             raise SpecError(
                 f"{count} of {len(found) * AT_ONCE} graphs of {names} names have a question of {hops} hops; choose "
                 "fewer hops or parents, or more names."
             )
         nodes = rng.integers(size.least, size.most + 1, AT_ONCE)
-        forest = grow(rng, nodes, names, parents, steep)
+        forest = grow(rng, nodes, names, parents, depth_power)
         found.append(_asked(rng, forest, nodes, hops, size.edges))
         count += len(found[-1][0])
     return [np.concatenate(part)[:inputs] for part in zip(*found)]
 
 
-def grow(rng: np.random.Generator, nodes: np.ndarray, names: int, parents: float, steep: int = 1) -> Forest:
-    """Graphs with the given numbers of nodes, of which 0 and 1 are the roots; parents weigh by depth to `steep`."""
+def grow(rng: np.random.Generator, nodes: np.ndarray, names: int, parents: float, depth_power: int = 1) -> Forest:
+    """Graphs with the given numbers of nodes, of which 0 and 1 are the roots; parents weigh by a power of depth."""
     count, rows = len(nodes), np.arange(len(nodes))
-    above = np.zeros((count, names, names), bool)
-    depth, away = np.zeros((count, names), int), np.full((count, 2, names), FAR, np.int8)
+    adjacency = np.zeros((count, names, names), bool)
+    depth, away = np.zeros((count, names), int), np.full((count, 2, names), UNREACHED, np.int8)
     away[:, 0, 0] = away[:, 1, 1] = 0
     # numbers of parents 0..names - 1: Poisson's, but zero is drawn again with chance `REDRAWN`
     likely = np.array([parents**k / math.factorial(k) for k in range(names)])
     likely[0] *= 1 - REDRAWN
-    chances, weight = np.cumsum(likely / likely.sum()), steep * np.log1p(1.5 * np.arange(names))
+    chances, weight = np.cumsum(likely / likely.sum()), depth_power * np.log1p(1.5 * np.arange(names))
     for new in range(2, names):
-        reached = away[:, :, :new] < FAR  # (graph, root, node)
+        reached = away[:, :, :new] < UNREACHED  # (graph, root, node)
         draw, wanted = rng.random(count), np.searchsorted(chances, rng.random(count))
-        shut = np.select([draw <= NEAR, draw <= 2 * NEAR], [1, 0], 2)  # the root whose descendants may not be chosen
-        free = np.where((shut == 2)[:, None], True, ~reached[rows, np.minimum(shut, 1)])
+        excluded = np.select([draw <= NEAR, draw <= 2 * NEAR], [1, 0], 2)  # the root without children here
+        free = np.where((excluded == 2)[:, None], True, ~reached[rows, np.minimum(excluded, 1)])
         keys = weight[depth[:, :new]] - np.log(-np.log(rng.random((count, new))))
         keys = np.where(free, keys, -np.inf)
         best = np.argsort(-keys, axis=1)
         chosen = np.zeros((count, new), bool)
         np.put_along_axis(chosen, best, np.arange(new) < wanted[:, None], 1)
         chosen &= free & (nodes > new)[:, None]
-        above[:, :new, new] = chosen
-        nearest = np.where(chosen, depth[:, :new], FAR).min(1)
-        depth[:, new] = np.where(nearest < FAR, nearest + 1, 0)
-        away[:, :, new] = np.minimum(np.where(chosen[:, None], away[:, :, :new], FAR).min(2) + 1, FAR)
-    return Forest(above, depth, away)
+        adjacency[:, :new, new] = chosen
+        nearest = np.where(chosen, depth[:, :new], UNREACHED).min(1)
+        depth[:, new] = np.where(nearest < UNREACHED, nearest + 1, 0)
+        away[:, :, new] = np.minimum(np.where(chosen[:, None], away[:, :, :new], UNREACHED).min(2) + 1, UNREACHED)
+    return Forest(adjacency, depth, away)
 
 
 def _asked(rng: np.random.Generator, forest: Forest, nodes: np.ndarray, hops: int | None, most_edges: int) -> tuple:
     count, names = len(nodes), forest.depth.shape[1]
     rows = np.arange(count)
     root = rng.integers(0, 2, count)
-    luck, shuffle = rng.random((2, count, names * names))
+    uniforms, shuffle = rng.random((2, count, names * names))
     mine, theirs = forest.away[rows, root].astype(int), forest.away[rows, 1 - root].astype(int)  # (graph, node)
-    leaf = ~forest.above.any(2) & (np.arange(names) < nodes[:, None])
+    leaf = ~forest.adjacency.any(2) & (np.arange(names) < nodes[:, None])
     wanted = (mine == hops) if hops else (mine >= FEWEST_HOPS) & (mine <= MOST_HOPS)
-    target, other = leaf & wanted & (theirs == FAR), leaf & (theirs < FAR) & (mine == FAR)
-    few = forest.above.sum((1, 2)) <= most_edges
+    target, other = leaf & wanted & (theirs == UNREACHED), leaf & (theirs < UNREACHED) & (mine == UNREACHED)
+    few = forest.adjacency.sum((1, 2)) <= most_edges
     able = np.flatnonzero(target.any(1) & other.any(1) & few)
-    pairs = _pairs(forest.above[able], mine[able], theirs[able], target[able], other[able], luck[able])
-    kept, chosen = able[pairs >= 0], pairs[pairs >= 0]
+    near, far = mine[able], theirs[able]
+    degree = forest.adjacency[able].sum(1)  # of entering edges
+    fair = (degree[:, :, None] == degree[:, None]) & (abs(near[:, :, None] - far[:, None]) <= 1)
+    pairs = (target[able][:, :, None] & other[able][:, None] & fair).reshape(len(able), -1)  # target * names + other
+    deepest = np.where(pairs, uniforms[able] + np.repeat(near, names, axis=1), -1)  # uniforms choose among several
+    kept, chosen = able[pairs.any(1)], deepest.argmax(1)[pairs.any(1)]
     options = np.stack(np.divmod(chosen, names), 1)
-    flat = forest.above[kept].reshape(-1, names * names)
+    flat = forest.adjacency[kept].reshape(-1, names * names)
     order = np.argsort(np.where(flat, shuffle[kept], 2.0), axis=1)[:, :most_edges]  # -1 after the last edge
     there = np.take_along_axis(flat, order, 1)[..., None]
     edges = np.where(there, np.stack(np.divmod(order, names), 2), -1)  # (graph, edge, 2)
     return edges, np.zeros(edges.shape[:2], bool), nodes[kept], mine[kept, options[:, 0]], root[kept], options
-
-
-def _pairs(
-    above: Bool[np.ndarray, "graph name name"],
-    mine: Int[np.ndarray, "graph name"],
-    theirs: Int[np.ndarray, "graph name"],
-    target: Bool[np.ndarray, "graph name"],
-    other: Bool[np.ndarray, "graph name"],
-    luck: Float[np.ndarray, "graph pair"],
-) -> Int[np.ndarray, " graph"]:
-    """Target and other leaf of each question, as target * names + other; -1 where degrees or depths tell all apart.
-
-    The deepest target is taken, and `luck` chooses among several.
-    """
-    degree = above.sum(1)
-    fair = (degree[:, :, None] == degree[:, None]) & (abs(mine[:, :, None] - theirs[:, None]) <= 1)
-    pairs = (target[:, :, None] & other[:, None] & fair).reshape(luck.shape)
-    deep = np.repeat(mine, mine.shape[1], axis=1)  # the target's hops
-    return np.where(pairs.any(1), np.where(pairs, luck + deep, -1).argmax(1), -1)

@@ -42,7 +42,7 @@ class PublishedProsQA(ProsQA):
 
     @property
     def name(self) -> str:
-        return f"ProsQA, {', '.join([Path(self.path).name, *self.marks])}"
+        return f"ProsQA, {', '.join([Path(self.path).name, *self.name_suffixes])}"
 
     @property
     def graphs(self) -> Graphs:

@@ -214,7 +214,7 @@ class Reachability(Task):
         return there[..., 0], there[..., 1]
 
     @property
-    def marks(self) -> list[str]:
+    def name_suffixes(self) -> list[str]:
         """Words of the name in tables, the naming and each choice that is not the default."""
         waiting = [] if self.waiting is None else [f"{self.waiting} thoughts"]
         grammar = [self.grammar] if not self.pairs else []
@@ -257,12 +257,12 @@ class Reachability(Task):
         return self.root
 
     @cached_property
-    def branches(self) -> int:
+    def max_out_degree(self) -> int:
         """Most edges of a node."""
-        return int(self._rank.max()) + 1
+        return int(self._edge_rank.max()) + 1
 
     @cached_property
-    def _rank(self) -> Int[Tensor, "input edge"]:
+    def _edge_rank(self) -> Int[Tensor, "input edge"]:
         """How many edges before this one leave the same node."""
         start = self.edges[..., 0]
         same = (start[:, :, None] == start[:, None, :]) & (start >= 0)[:, None, :]  # (input, edge, other)
@@ -270,12 +270,12 @@ class Reachability(Task):
 
     def children(self, step: int, rows: Rows = slice(None)) -> Int[Tensor, "input state branch"]:
         """Nodes that the edges of each node enter; a walk stays from the last hop to the answer, or where it waits."""
-        edges, rank = self.edges[rows], self._rank[rows]
+        edges, rank = self.edges[rows], self._edge_rank[rows]
         there = edges[..., 0] >= 0  # (input, edge)
-        place = (edges[..., 0] * self.branches + rank).where(there, self.names * self.branches)
-        flat = torch.full((len(edges), self.names * self.branches + 1), -1)
+        place = (edges[..., 0] * self.max_out_degree + rank).where(there, self.names * self.max_out_degree)
+        flat = torch.full((len(edges), self.names * self.max_out_degree + 1), -1)
         flat.scatter_(1, place, edges[..., 1])
-        after = flat[:, :-1].view(len(edges), self.names, self.branches)
+        after = flat[:, :-1].view(len(edges), self.names, self.max_out_degree)
         stay = torch.full_like(after[:1], -1)
         stay[0, :, 0] = torch.arange(self.names)
         if self.waiting is None:

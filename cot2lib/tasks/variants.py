@@ -14,7 +14,7 @@ from torch import Tensor
 
 from cot2lib.tasks import ProntoQA, ProsQA
 from cot2lib.tasks.prontoqa import APART, BESIDE, LEAF, OF_BESIDE
-from cot2lib.tasks.prosqa import FAR, FEWEST_HOPS
+from cot2lib.tasks.prosqa import FEWEST_HOPS, UNREACHED
 from cot2lib.tasks.reachability import MOST_HOPS, Graphs, Reachability
 
 Edge = tuple[int, int]  # from a node to a node
@@ -49,23 +49,23 @@ def degrees(task: Reachability) -> tuple[Int[Tensor, "input name"], Int[Tensor, 
 def depths(task: Reachability) -> Int[Tensor, "input name"]:
     """Hops from the nearest node that no edge enters."""
     sources = degrees(task)[0] == 0
-    return distances(task.edges, task.names).masked_fill(~sources[..., None], FAR).amin(1)
+    return distances(task.edges, task.names).masked_fill(~sources[..., None], UNREACHED).amin(1)
 
 
 def ancestors(task: Reachability) -> Int[Tensor, "input name"]:
     """Number of nodes from which each name is reached."""
     hops = distances(task.edges, task.names)
-    return ((hops > 0) & (hops < FAR)).sum(1)
+    return ((hops > 0) & (hops < UNREACHED)).sum(1)
 
 
 def distances(edges: Edges, names: int) -> Int[Tensor, "graph from to"]:
-    """Hops from each node to each other; `FAR` where there is no way."""
+    """Hops from each node to each other; `UNREACHED` where there is no way."""
     steps = _adjacency(edges, names)
     reached = torch.eye(names).expand_as(steps)
-    hops = torch.where(reached > 0, 0, FAR)
+    hops = torch.where(reached > 0, 0, UNREACHED)
     for hop in range(1, names):
         reached = (reached @ steps).clamp(max=1)
-        nearer = (reached > 0) & (hops == FAR)
+        nearer = (reached > 0) & (hops == UNREACHED)
         if not nearer.any():
             break
         hops = hops.masked_fill(nearer, hop)
@@ -115,7 +115,7 @@ def _by_numbers(task: ProsQA) -> ProsQA:
 def _with_leaves(task: ProsQA, passed: bool) -> Graphs:
     graphs, random, nodes = task.graphs, torch.Generator().manual_seed(task.seed), torch.arange(task.names)
     hops = distances(graphs.edges, task.names)[torch.arange(task.size), graphs.root]  # (graph, node)
-    near = hops < graphs.hops[:, None] if passed else hops == FAR
+    near = hops < graphs.hops[:, None] if passed else hops == UNREACHED
     options = (nodes[:, None] == graphs.options[:, None]).any(-1)  # which have to stay leaves
     hosts = near & (nodes < graphs.nodes[:, None]) & ~options
     room = _room(graphs, task.names)
@@ -213,15 +213,17 @@ def _moves(graphs: Graphs, names: int, moved: bool) -> tuple[Ends, Int[Tensor, "
     start, end = graphs.edges.clamp(min=0).unbind(-1)  # (graph, edge)
     below, nodes = away[rows, graphs.root], torch.arange(names)  # (graph, node): hops from the root
     there, from_end = graphs.edges[..., :1] >= 0, away.transpose(1, 2)[rows[:, None], start]  # (graph, edge, end)
-    possible = there & (nodes < graphs.nodes[:, None])[:, None] & (from_end == FAR) & (away[rows[:, None], start] != 1)
+    possible = (
+        there & (nodes < graphs.nodes[:, None])[:, None] & (from_end == UNREACHED) & (away[rows[:, None], start] != 1)
+    )
     options = (nodes[:, None] == graphs.options[:, None]).any(-1)  # (graph, node)
     if not moved:
-        unseen = (below.gather(1, start) == FAR) & ~options.gather(1, end)
+        unseen = (below.gather(1, start) == UNREACHED) & ~options.gather(1, end)
         found = possible & unseen[..., None] & ~options[:, None]
         return found, torch.zeros_like(found, dtype=torch.int64)
     to_target, to_other = away[rows, :, target], away[rows, :, other]  # (graph, node)
     needed = ~_reached_without(graphs, names)[rows, :, target] & (end != target[:, None])
-    ends = (to_other < FAR) & (to_target == FAR) & (nodes != other[:, None])
+    ends = (to_other < UNREACHED) & (to_target == UNREACHED) & (nodes != other[:, None])
     hops = below.gather(1, start)[..., None] + 1 + to_other[:, None]
     within = (hops >= FEWEST_HOPS) & (hops <= MOST_HOPS)
     return possible & needed[..., None] & ends[:, None] & within, hops
