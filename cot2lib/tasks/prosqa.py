@@ -180,7 +180,7 @@ def grow(rng: np.random.Generator, nodes: np.ndarray, names: int, parents: float
     for new in range(2, names):
         reached = away[:, :, :new] < UNREACHED  # (graph, root, node)
         draw, wanted = rng.random(count), np.searchsorted(chances, rng.random(count))
-        excluded = np.select([draw <= NEAR, draw <= 2 * NEAR], [1, 0], 2)  # the root without children here
+        excluded = np.select([draw <= NEAR, draw <= 2 * NEAR], [1, 0], 2)  # root whose descendants are no parents
         free = np.where((excluded == 2)[:, None], True, ~reached[rows, np.minimum(excluded, 1)])
         keys = weight[depth[:, :new]] - np.log(-np.log(rng.random((count, new))))
         keys = np.where(free, keys, -np.inf)
@@ -196,6 +196,7 @@ def grow(rng: np.random.Generator, nodes: np.ndarray, names: int, parents: float
 
 
 def _asked(rng: np.random.Generator, forest: Forest, nodes: np.ndarray, hops: int | None, most_edges: int) -> tuple:
+    """The fields of `Graphs` for the graphs with a fair question; it asks for the deepest target."""
     count, names = len(nodes), forest.depth.shape[1]
     rows = np.arange(count)
     root = rng.integers(0, 2, count)

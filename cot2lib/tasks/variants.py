@@ -205,17 +205,13 @@ def _moves(graphs: Graphs, names: int, moved: bool) -> tuple[Ends, Int[Tensor, "
 
     No edge is doubled and no circle is closed. So no shortest way to an edge leads through it.
     """
-    away, (target, other), rows = (
-        distances(graphs.edges, names),
-        graphs.options.unbind(1),
-        torch.arange(len(graphs.root)),
-    )
-    start, end = graphs.edges.clamp(min=0).unbind(-1)  # (graph, edge)
-    below, nodes = away[rows, graphs.root], torch.arange(names)  # (graph, node): hops from the root
-    there, from_end = graphs.edges[..., :1] >= 0, away.transpose(1, 2)[rows[:, None], start]  # (graph, edge, end)
-    possible = (
-        there & (nodes < graphs.nodes[:, None])[:, None] & (from_end == UNREACHED) & (away[rows[:, None], start] != 1)
-    )
+    rows, nodes = torch.arange(len(graphs.root)), torch.arange(names)
+    (target, other), (start, end) = graphs.options.unbind(1), graphs.edges.clamp(min=0).unbind(-1)
+    away = distances(graphs.edges, names)  # (graph, from, to)
+    below = away[rows, graphs.root]  # (graph, node): hops from the root
+    there, exists = graphs.edges[..., :1] >= 0, (nodes < graphs.nodes[:, None])[:, None]
+    circle, double = (to[rows[:, None], start] for to in (away.transpose(1, 2) < UNREACHED, away == 1))
+    possible = there & exists & ~circle & ~double  # (graph, edge, end)
     options = (nodes[:, None] == graphs.options[:, None]).any(-1)  # (graph, node)
     if not moved:
         unseen = (below.gather(1, start) == UNREACHED) & ~options.gather(1, end)
