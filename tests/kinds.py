@@ -30,7 +30,7 @@ from cot2lib.targets import (
     WrongStates,
 )
 from cot2lib.tasks import MNNS, MNNSLengths, ProntoQA, ProsQA
-from cot2lib.tasks.published import published
+from cot2lib.tasks.prosqa import published
 from cot2lib.thoughts import (
     MTS,
     Always,

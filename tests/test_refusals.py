@@ -20,7 +20,7 @@ from cot2lib.specs.profiles import shortened
 from cot2lib.supervision import hindsight_targets
 from cot2lib.targets import FreshPath, Frontier, Geometric
 from cot2lib.tasks import MNNS, MNNSLengths, ProntoQA, ProsQA
-from cot2lib.tasks.published import fetch, published
+from cot2lib.tasks.prosqa import fetch, published
 from cot2lib.testing import check_targets
 from cot2lib.theory import chains, enumeration
 from cot2lib.theory.construction import Design, Sharpness, TrigMNNS

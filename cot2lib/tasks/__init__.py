@@ -6,8 +6,7 @@
 
 from cot2lib.tasks.mnns import MNNS, MNNSLengths
 from cot2lib.tasks.prontoqa import ProntoQA
-from cot2lib.tasks.prosqa import ProsQA
-from cot2lib.tasks.published import PublishedProsQA
+from cot2lib.tasks.prosqa import ProsQA, PublishedProsQA
 from cot2lib.tasks.task import Rows, Task
 
 __all__ = ["MNNS", "MNNSLengths", "ProntoQA", "ProsQA", "PublishedProsQA", "Rows", "Task"]

@@ -25,7 +25,7 @@ from cot2lib.study.graph_tests import TEST_SEED, Rows, answered, by_question, su
 from cot2lib.study.prosqa.runs import evenly_mixed, with_weights
 from cot2lib.study.report import PERCENT
 from cot2lib.tasks import ProsQA
-from cot2lib.tasks.published import fetch, published
+from cot2lib.tasks.prosqa import fetch, published
 from cot2lib.tasks.reachability import MOST_HOPS, NAMINGS, Reachability
 from cot2lib.tasks.variants import (
     INPUTS,
