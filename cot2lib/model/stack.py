@@ -21,7 +21,6 @@ from cot2lib.kit import random
 from cot2lib.kit.frozen import as_int, positive
 from cot2lib.kit.random import Site
 from cot2lib.model.branches import ONE, Branches
-from cot2lib.model.dropout import Dropout, Scales, drop
 
 Hidden = Float[Tensor, "run batch position d"]
 Outputs = Float[Tensor, "run batch output d"]
@@ -31,9 +30,36 @@ Mask = Float[Tensor, "*lead query key"]  # 0 where a query may look, else the mo
 Sees = Bool[Tensor, "depth depth"] | None  # which positions each may attend to, None for all before it
 Heads = Float[Tensor, "run batch head _ d_head"]  # the axis _ holds positions
 Extend = Callable[[Heads, Heads], tuple[Heads, Heads]]  # a layer's new keys and values -> all it has so far
+Scales = Float[Tensor, "run _"] | None  # dropout multipliers of one site, a row for each run; None for all one
 Sites = Sequence[Scales]  # dropout of the attention weights, of the attention and of the MLP
 NO_DROPOUT: Sites = (None, None, None)
 GPT2_SD = 0.02  # of drawn weights
+
+
+def drop(x: Float[Tensor, "run ..."], scales: Scales) -> Float[Tensor, "run ..."]:
+    return x if scales is None else x * scales.view(x.shape)
+
+
+class Dropout:
+    """Dropout multipliers of one training step, keyed so that a run does not depend on what it was stacked with.
+
+    Args:
+        keys: the step's key of each run.
+        counter: `random.counters` of enough draws for the longest pass (`GPT2Stack.dropout_counter`).
+        probability: of a zero.
+    """
+
+    def __init__(self, keys: Int[Tensor, " run"], counter: Int[Tensor, " draw"], probability: float):
+        self.keys, self.counter, self.probability = keys, counter, probability
+        self.passes = 0
+
+    def scales(self, lanes: Sequence[int]) -> Sequence[Scales]:
+        """The next pass's multipliers, (run, lanes of the site) for each site."""
+        keys = random.fold(self.keys, self.passes) if self.passes else self.keys
+        self.passes += 1
+        counter = self.counter[: -(-sum(lanes) // random.LANES)]
+        scales = random.dropout_scales(keys, counter, self.probability)
+        return scales[:, : sum(lanes)].split(list(lanes), dim=1)
 
 
 class Linear(nn.Module):
