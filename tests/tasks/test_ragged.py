@@ -224,6 +224,7 @@ def test_an_end_that_is_a_state_is_refused():
 def test_what_a_task_lacks_is_named():
     @dataclass(frozen=True)
     class Half(Task):
+        size: int  # a field without a default counts as given
         name: str = "half"
 
         def prompt(self, arrow=True, pauses=0):
@@ -232,5 +233,5 @@ def test_what_a_task_lacks_is_named():
         def children(self, step, rows=slice(None)):
             return torch.zeros(1, 1, 1, dtype=torch.int64)
 
-    with pytest.raises(SpecError, match=r"task Half lacks size, vocab_size, eos_id, .*score; cot2lib.Task says"):
-        Half()
+    with pytest.raises(SpecError, match=r"task Half lacks vocab_size, eos_id, .*score; cot2lib.Task says"):
+        Half(3)
