@@ -118,7 +118,7 @@ def trajectory_shares(
 def walk_shares(forward: list[Mass], uniform: bool) -> Float[Tensor, "input step state"]:
     """Share of all walks of 1..m steps in each state, or uniform shares of the states that they reach.
 
-    Where no walk goes on, the share before stays.
+    The share before stays where no walk goes on.
     """
     shares: list[Float[Tensor, "input state"]] = []
     for mass in forward[1:]:

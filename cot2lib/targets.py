@@ -106,14 +106,14 @@ class Targets(Frozen, ABC):
 
     @property
     def fresh(self) -> bool:
-        """Whether they are drawn anew at every visit; by default, whether those of a part are."""
+        """Whether the rule draws anew at every visit; by default, whether a part of it does."""
         parts = (getattr(self, entry.name) for entry in dataclasses.fields(self))
         return any(part.fresh for part in parts if isinstance(part, Targets))
 
 
 @dataclass(frozen=True)
 class Shares(Targets):
-    """One distribution for each thought, scored and fed alike; at an input's last step its answer is."""
+    """One distribution for each thought, scored and fed; at an input's last step it is the answer."""
 
     def __call__(self, visits: Visits) -> Shown:
         given = with_answers(visits.task, self.weights(visits), visits.rows)
@@ -233,10 +233,10 @@ def _others(task: Task, train: Int[Tensor, " train"], key: Int[Tensor, " 1"]) ->
     other = torch.full((task.size,), -1)
     lengths = steps_of(task, order)
     for length in lengths.unique():
-        alike = order[lengths == length]
-        if len(alike) < 2:
+        same = order[lengths == length]
+        if len(same) < 2:
             raise SpecError(f"Shuffled: only one training input has {length} steps, so there is no other for it.")
-        other[alike] = alike.roll(-1)
+        other[same] = same.roll(-1)
     return other
 
 

@@ -327,7 +327,7 @@ class GPT2Stack(nn.Module):
     ) -> Outputs:
         """States after the final layer norm at the last `outputs` positions (default: all).
 
-        `branches` says how the positions, those of the cache included, branch; `sees`, which positions along a branch
+        `branches` says how the positions, the cache included, branch; `sees`, which positions along a branch
         each may attend to, by default all before it.
         """
         length, past = x.shape[2], cache.length if cache else 0

@@ -46,7 +46,7 @@ def check_width(d_model: int) -> None:
 def frequencies(count: int, period: int) -> Float[Tensor, " frequency"]:
     """`count` whole frequencies from 1 to half the period, as evenly as whole numbers allow.
 
-    Neighbouring numbers are told apart by the high ones, near and far by the low ones.
+    The high ones distinguish neighbouring numbers, the low ones near and far.
     """
     return torch.linspace(1, period // 2, count, dtype=torch.float64).round()
 

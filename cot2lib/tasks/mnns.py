@@ -247,7 +247,7 @@ class MNNSLengths(MNNS):
 
     The paper's inputs have one length and the same positions. Here a model has to find where its digits end: up to
     `places` tokens `<PAD>` that it sees precede every prompt, drawn by `seed`. All shorter inputs, which are few, are
-    trained on, so the accuracy is that of inputs of the full length.
+    trained on, so the accuracy counts inputs of the full length.
     """
 
     shortest: Count = 2

@@ -10,7 +10,7 @@ The paper's text and its source differ in the question, and both are here. The t
 * `reading="reachable"`: whether the property is reached, as the paper says. In the published graphs it always is. Here
   the concept that nothing leads to has a property of its own, which half of the questions name. No edge is negative.
 * `reading="sign"`: the source task. The property is always reached, the edges to it from the chain and from the other
-  concept have opposite signs, and the answer says whether the sign of the chain's edge is that of the question.
+  concept have opposite signs, and the answer says whether the chain's edge has the sign of the question.
 * `reading="twins"`: as the first reading, on two halves of the same shape, each with a chain of its own. The question
   names the end of either. Nothing but the way from the entity tells one end from the other. The other readings need no
   chain: it is enough to see whether an edge enters the concept before the property, or to take the sign of the edge
@@ -38,7 +38,7 @@ TWINS = "twins"  # our control
 HOPS = 6  # edges from the entity to the property
 NEGATIVE = 0.31  # of edges to properties: with the two last ones 4.1 of 12, as published
 
-# Nodes: the entity, the chain (its end is the property), beside it concepts and their properties, and what is apart.
+# Nodes: the entity, the chain (its end is the property), further concepts and properties, and what is apart.
 ENTITY, CHAIN, END = 0, (1, 2, 3, 4, 5), 6
 BESIDE = (7, 8, 9, 10, 11, 12)  # a sibling of each node of the chain, and of its end
 OF_CHAIN, OF_BESIDE = (13, 14, 15, 16), (17, 18, 19, 20, 21)  # properties
@@ -50,7 +50,7 @@ CONCEPTS = [
 ]  # fmt: skip
 PROPERTIES = [*zip(CHAIN, OF_CHAIN), *zip(BESIDE, OF_BESIDE)]
 
-# A half of the control: each node of a chain leads to the next one and to one beside it.
+# A half of the control: each node of a chain leads to the next one and to a sibling of it.
 HALF = [*pairwise((ENTITY, *CHAIN, END)), *zip((ENTITY, *CHAIN), BESIDE)]
 HALF_NODES = 13
 
@@ -116,7 +116,7 @@ class ProntoQA(Reachability):
 
     @property
     def _property(self) -> Int[Tensor, " input"]:
-        """Token of the property that is asked for: the chain's end, or what is apart; under `sign` always the end."""
+        """Token of the property in question, the chain's end or what is apart; under `sign` always the end."""
         other = ~self._questions.yes & (self.reading != "sign")
         return self.state_ids[torch.where(other, self.options[:, 1], self.options[:, 0])]
 

@@ -81,7 +81,7 @@ class Reachability(Task):
     waiting: int | None = None
     eos_id = EOS
     full_budget = math.inf
-    fewest = 10  # questions, some of which are held out
+    fewest = 10  # questions; some are held out
     question_tokens = 5  # between the braces of the question
 
     def __post_init__(self):

@@ -3,8 +3,8 @@
 
 A task of your own is a frozen dataclass that subclasses `Task`. It gives the members marked `needed`, as fields,
 constants or properties; the others have defaults. Inputs may differ in the length of their prompt and in their number
-of steps: what holds for all inputs alike is a number or a tensor without the input axis, what differs has the input
-axis first.
+of steps: a member that is the same for all inputs is a number or a tensor without the input axis; one that differs has
+the input axis first.
 """
 
 import random
