@@ -112,13 +112,9 @@ def check_task(
 ) -> None:
     """Raise SpecError, with the task's name and one fault, for a task that cannot be trained on.
 
-    Checks the type, shape and range of each member that `cot2lib.Task` lists, and whether members agree.
-
-    Args:
-        task: an instance.
-        arrow, pauses, ending: of the prompts and outputs, as in `Supervision`; `ending` is 1 with an end token.
-        seed: of the split.
-        budget, ties: of the targets.
+    Checks the type, shape and range of each member that `cot2lib.Task` lists, and whether members agree. `arrow`,
+    `pauses` and `ending` (1 with an end token) are as in `Supervision`; `budget` and `ties` are of the targets, `seed`
+    is of the split.
     """
     check_sizes(task)
     it, size, vocab = Checked("task", task), task.size, task.vocab_size
@@ -180,6 +176,8 @@ def _check_graph(it: Checked, task: Task) -> None:
     it.need(len(ids.unique()) == states, "state_ids", "gives one token to several states; give each its own")
     end = f"is {task.eos_id}, which is the token of a state; give the end a token of its own"
     it.need(task.eos_id not in ids.tolist(), "eos_id", end)
+    if (reads := it.get("reads")) is not None:
+        it.tensor("reads", reads, (task.steps, None), torch.bool)
     if (mirror := it.get("mirror")) is not None:
         it.integers("mirror", mirror, (states,), 0, states - 1)
     for name, least, most in (("start", 0, states - 1), ("trajectories", 1, MOST_TRAJECTORIES)):
