@@ -20,7 +20,7 @@ from cot2lib.specs.profiles import shortened
 from cot2lib.supervision import hindsight_targets
 from cot2lib.targets import FreshPath, Frontier, Geometric
 from cot2lib.tasks import MNNS, MNNSLengths, ProntoQA, ProsQA
-from cot2lib.tasks.published import fetch, published
+from cot2lib.tasks.prosqa import fetch, published
 from cot2lib.testing import check_targets
 from cot2lib.theory import chains, enumeration
 from cot2lib.theory.construction import Design, TrigMNNS
@@ -118,7 +118,6 @@ REFUSALS = [
     ("low=0", lambda: MNNSLengths(low=0)),
     ("inputs=10", lambda: MNNSLengths(inputs=10)),
     ("places=-1", lambda: MNNSLengths(places=-1)),
-    ("length=70: inputs of several lengths have at most 62 digits", lambda: MNNSLengths(1, 1, length=70)),
     ("names=26: choose 19, 28, 60", lambda: ProsQA(names=26)),
     ("waiting=3: some questions have 4 hops; wait at least as long.", lambda: ProsQA(waiting=3)),
     ("mixture=(0.5, 0.5), hops=4: give shares that add up to 1, and hops=None", lambda: ProsQA(mixture=(0.5, 0.5))),

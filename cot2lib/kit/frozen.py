@@ -99,6 +99,9 @@ class Bound(typing.NamedTuple):
     sign: str
     limit: float
 
+    def __repr__(self) -> str:
+        return f"{self.sign.replace(' ', '_')}({self.limit})"
+
 
 SIGNS = {"at least": operator.ge, "above": operator.gt, "at most": operator.le, "below": operator.lt}
 Count = Annotated[int, Bound("at least", 1)]
