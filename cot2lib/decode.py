@@ -1,11 +1,10 @@
-"""The one autoregressive loop: a stack thinks m-1 steps by a thought rule and answers with a token.
+"""The one autoregressive loop: a stack thinks m - 1 steps by a thought rule and answers with a token.
 
-Base CoT2 feeds z_t = E^T alpha_t (paper, section 2); any rule of `cot2lib.thoughts` takes its
-place. The paper samples the answer token. The authors' code takes the arg max, which is the default
-here. The prompt is encoded once; later positions reuse its keys and values, and so do all samples
-drawn for one prompt. Inputs may differ in their number of steps: each answers at its own last step, and
-what it would feed later is of no consequence. Training on a model's own thoughts walks the same steps
-(`think`); policy gradients replay a finished rollout in one forward (`replay`).
+Base CoT2 feeds z_t = E^T alpha_t (paper, section 2); any rule of `cot2lib.thoughts` takes its place. The paper samples
+the answer token. The authors' code takes the arg max, which is the default here. The prompt is encoded once; later
+positions and all samples of a prompt reuse its keys and values. Inputs may differ in their number of steps: each
+answers at its own last step, and what it would feed later is of no consequence. Training on a model's own thoughts
+walks the same steps (`think`); policy gradients replay a finished rollout in one forward (`replay`).
 """
 
 from collections.abc import Callable, Sequence
@@ -22,16 +21,14 @@ from cot2lib.kit import random
 from cot2lib.locality import Mask
 from cot2lib.model import Branches, Cache, Dropout, GPT2Stack
 from cot2lib.thoughts import Discrete, Rule, State, Thought
-from cot2lib.thoughts.rule import Logits
+from cot2lib.thoughts.rules import Logits
 
 PROMPTS_AT_ONCE = 128  # a chunk that stays in cache
 ANSWER = Discrete(1.0)  # the sampled answer of a policy's traces
 
 Draws = Callable[[int], Float[Tensor, "run batch draw"]]
 Noise = Callable[[int, int], Float[Tensor, "run batch draw"]]
-Action = Int[Tensor, "run batch _"] | Float[Tensor, "run batch _"] | None
-Latent = Float[Tensor, "run batch d"] | None
-Inputs = Int[Tensor, "#run batch"] | None
+Last = Int[Tensor, "run batch"] | None  # step of each rollout's answer, None for the last one of all
 
 
 @dataclass(frozen=True)
@@ -42,20 +39,20 @@ class Rollout:
         logits: scores of every step before the rule was applied.
         weights: mixture weights of every step, one-hot on the answer at each input's last step.
         answers: answer tokens.
-        actions: what the rule of each step drew, None where it is deterministic. The answer's is `answers`.
+        actions: what the rule of each step drew, None where it is deterministic.
         latents: what each step fed where it is no mixture of embeddings, else None.
-        last: step of each rollout's answer, or None if that is the last one for all.
+        last: step of each rollout's answer, or None if it is the last one for all.
     """
 
     logits: Float[Tensor, "run batch step vocab"]
     weights: Float[Tensor, "run batch step vocab"]
     answers: Int[Tensor, "run batch"]
-    actions: list[Action]
-    latents: list[Latent]
-    last: Int[Tensor, "run batch"] | None = None
+    actions: list[Int[Tensor, "run batch _"] | Float[Tensor, "run batch _"] | None]
+    latents: list[Float[Tensor, "run batch d"] | None]
+    last: Last = None
 
     def thoughts(self, stack: GPT2Stack) -> Float[Tensor, "run batch thought d"]:
-        """Vectors fed before the answer; mixtures go through a stack's embedding table."""
+        """Vectors fed before the answer; mixtures use the embedding table of a stack."""
         if all(latent is None for latent in self.latents):
             return stack.mix(self.weights[:, :, :-1])
         steps = zip(self.latents[:-1], self.weights[:, :, :-1].unbind(2))
@@ -64,7 +61,7 @@ class Rollout:
 
     @property
     def there(self) -> Bool[Tensor, "run batch step"] | None:
-        """Which steps a rollout has, its thoughts, and in the last place its answer; None if all have all."""
+        """Which steps a rollout has, with its answer in the last place; None if all have all."""
         if self.last is None:
             return None
         steps = torch.arange(self.logits.shape[2], device=self.last.device)
@@ -76,17 +73,14 @@ def rules(thought: Rule, steps: int, answer: Rule = Discrete()) -> list[Rule]:
     return [*[thought] * (steps - 1), answer]
 
 
-def at_last(
-    x: Float[Tensor, "run batch step entry"], last: Int[Tensor, "run batch"] | None
-) -> Float[Tensor, "run batch 1 entry"]:
+def at_last(x: Float[Tensor, "run batch step entry"], last: Last) -> Float[Tensor, "run batch 1 entry"]:
     if last is None:
         return x[:, :, -1:]
     return x.gather(2, last[..., None, None].expand(-1, -1, 1, x.shape[-1]))
 
 
 def keyed_noise(keys: Int[Tensor, "run ..."], batch: int, samples: int = 1) -> Noise:
-    """Uniform draws for (step, count), a function of the keys alone: one a run, or one for each chunk of
-    `PROMPTS_AT_ONCE` prompts."""
+    """Uniform draws for (step, count) by keys of the runs, or of their chunks of `PROMPTS_AT_ONCE` prompts."""
     size = batch if keys.ndim == 1 else PROMPTS_AT_ONCE * samples
 
     def noise(step: int, count: int) -> Float[Tensor, "run batch draw"]:
@@ -102,13 +96,13 @@ def think(
     hidden: Float[Tensor, "run prompt branch d"],
     draws: Draws,
     step: int | None = None,
-    rows: Inputs = None,
+    rows: Int[Tensor, "#run batch"] | None = None,
     **options,
 ) -> tuple[Float[Tensor, "run batch vocab"], Thought, Float[Tensor, "run prompt branch d"]]:
     """One step from the last hidden state of every branch: its logits, the thought, and the embedding to feed next.
 
-    The batch of a thought is prompt by prompt its branches; `step` and `rows` say which output and which inputs these
-    are (`State`). `options` are those of `GPT2Stack.hidden`, with a cache.
+    The batch of a thought is prompt by prompt its branches; `step` and `rows` are as in `State`, `options` as in
+    `GPT2Stack.hidden`, with a cache.
     """
 
     def peek() -> Float[Tensor, "run batch d"]:
@@ -145,12 +139,12 @@ def decode(
         prompts: token ids, one set for all runs (first axis 1) or one per run.
         steps: the rule of each output token (see `rules`); the last one makes the answer.
         keys: random keys of the runs (`cot2lib.kit.random.run_keys`), or of their chunks of `PROMPTS_AT_ONCE` prompts;
-            needed only by rules that sample.
-        padding: how many tokens on the left of each prompt are padding.
-        samples: rollouts per prompt, side by side on the batch axis: prompt 0's first.
+            only rules that sample need them.
+        padding: number of tokens on the left of each prompt that are padding.
+        samples: rollouts per prompt, next to each other on the batch axis, prompt 0's first.
         dropout: multipliers for every pass.
-        last: the step at which each prompt is answered, or None if at the last one.
-        rows: which of its task's inputs each prompt is, for rules that ask.
+        last: the step of each prompt's answer, or None if it is the last one.
+        rows: which of the task's inputs each prompt is, for rules that read it.
         sees: which positions each may attend to, see `GPT2Stack.hidden`.
     """
     noise = _no_noise if keys is None else keyed_noise(keys, prompts.shape[1] * samples, samples)
@@ -168,10 +162,8 @@ def decode(
         read.append(hidden.flatten(1, 2))
         if step < len(steps) - 1:
             hidden = stack.hidden(fed, **options)
-    answer, weights = (
-        thoughts[-1],
-        torch.stack([thought.weights for thought in thoughts], 2),
-    )  # (run, batch, step, vocab)
+    answer = thoughts[-1]
+    weights = torch.stack([thought.weights for thought in thoughts], 2)  # (run, batch, step, vocab)
     if ends is not None:  # each answers from its own last state, by the last step's noise, which no thought uses
         scores, state = (at_last(torch.stack(parts, 2), ends)[:, :, 0] for parts in (logits, read))
         answer = steps[-1](State(scores, state, partial(noise, step), _unseen, mix_of(stack), rows=inputs))
@@ -191,8 +183,8 @@ def replay(
 ) -> Float[Tensor, "run rollout step vocab"]:
     """Logits of every step of finished rollouts, in one forward that carries gradients.
 
-    Prompts are encoded once. `thoughts` were fed, without the answer (`Rollout.thoughts`); each prompt's rollouts
-    stand side by side, prompt 0's first. `padding`, `dropout` and `sees` are as in `GPT2Stack.hidden`.
+    Prompts are encoded once. `thoughts` are the vectors that were fed (`Rollout.thoughts`), each prompt's rollouts
+    next to each other, prompt 0's first. `padding`, `dropout` and `sees` are as in `GPT2Stack.hidden`.
     """
     layout = Branches(prompts.shape[2], thoughts.shape[1] // prompts.shape[1])
     fed = thoughts.unflatten(1, (-1, layout.count))  # (run, prompt, branch, thought, d)

@@ -1,19 +1,17 @@
-"""Interventions on what trained models feed themselves: whom does the answer follow?
+"""Interventions on what trained models feed themselves: what does the answer follow?
 
-`thought` lets models of one shape think about their held-out inputs. `edits` exchanges the last thought of each, or
-the prompt that it stands after; `Thinking.answered` gives the answers. A state is an *ancestor* if the right answer is
-reached from it (`supervision.ancestors`); on numbers its mirror counts too, for a sum with every sign turned round has
-the same answer. Every edit asks the inputs alone that it can change.
+`thought` lets models of one shape think about their held-out inputs. `edits` replaces the last thought of each, or the
+prompt before it; `Thinking.answered` gives the answers. A state is an *ancestor* if the right answer is reached from
+it (`supervision.ancestors`); on numbers its mirror counts too, because a sum with every sign reversed has the same
+answer. Every edit is evaluated on the inputs that it can change. It feeds in place of the last thought:
 
-| edit | what is fed in place of the last thought |
-| --- | --- |
-| `swap` | another input's; asked where its frontier continues to another answer, which may be followed |
-| `ancestors`, `one side` | a share of the ancestors' weight is taken away, with mirrors or without |
-| `elsewhere` | as much weight is taken from other states |
-| `direction` | the thought is moved as far as by `ancestors`, in a random direction |
-| `inserted` | a state that no walk reaches is given a weight; the answer would be smaller by 2 |
-| `mean`, `noise`, `zero` | the mean of all thoughts; noise of the same norm; nothing |
-| `early digit`, `late digit` | the thoughts stay; one digit of the prompt's first three, or its last, changes |
+* `swap`: the thought of another input, whose frontier continues to another answer;
+* `ancestors`, `one side`: the thought without a share of the ancestors' weight, with mirrors or without;
+* `elsewhere`: the thought without as much weight of other states;
+* `direction`: the thought moved as far as by `ancestors`, in a random direction;
+* `inserted`: the thought with some weight on a state that no walk reaches, whose answer would be smaller by 2;
+* `mean`, `noise`, `zero`: the mean of all thoughts, noise of the same norm, nothing;
+* `early digit`, `late digit`: the same thought; one of the prompt's first digits changes, or its last.
 
 `earlier` has the first edits of any thought; later thoughts are then computed from it (`Thinking.recomputed`) or kept.
 
@@ -34,7 +32,7 @@ from cot2lib.kit import random
 from cot2lib.kit.random import Site
 from cot2lib.model import GPT2Stack
 from cot2lib.specs import RunSpec
-from cot2lib.supervision import ancestors, as_tokens, graph_of, mirrored, reachable, spread
+from cot2lib.supervision import ancestors, as_tokens, graph_of, mirrored, push_mass, reachable
 from cot2lib.tasks import MNNS, ProsQA, Task
 from cot2lib.thoughts import Rule, State, Thought
 from cot2lib.training.data import StackData, stack_data
@@ -55,7 +53,8 @@ class Thinking:
     """Models of one shape and what they think about their held-out inputs.
 
     Attributes:
-        stack, data: the models, and what they were trained on.
+        stack: the models.
+        data: what they were trained on.
         rows: which of the task's inputs each held-out one is.
         real: which are no padding.
         vectors: what is fed.
@@ -134,15 +133,16 @@ class Given(Rule):
 
 
 class Edit(NamedTuple):
-    """Vectors that are fed, and the inputs that are asked.
+    """Vectors that are fed, and the inputs that they are fed to.
 
     Attributes:
-        name, dose: of the edit.
+        name: of the edit.
+        dose: its strength.
         fed: vectors of all thoughts.
-        where: inputs that are asked.
-        right: the answer that is right for the prompt that is asked.
+        where: inputs on which the edit is evaluated.
+        right: the answer that is right for the prompt.
         wanted: the answer that follows what is fed.
-        rows: inputs whose prompts are asked, where they are others.
+        rows: inputs whose prompts are fed, where they are others.
     """
 
     name: str
@@ -307,7 +307,7 @@ def continued(
     """The best final state of each input that is reached from a set of states after `step` steps."""
     mass = states.flatten(0, -2).double()
     for children in graph_of(task, rows.flatten())[step:]:
-        mass = spread(mass, children)
+        mass = push_mass(mass, children)
     worst = int(task.preference.max()) + 1
     return torch.where(mass > 0, task.preference, worst).argmin(-1).view(rows.shape)
 

@@ -32,7 +32,8 @@ class Interval:
 
     Attributes:
         mean: mean over the runs, in the unit of the values.
-        low, high: ends of the interval.
+        low: lower end of the interval.
+        high: its upper end.
         n: number of runs.
     """
 

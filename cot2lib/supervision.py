@@ -1,14 +1,14 @@
 """Hindsight top-B targets (paper, section 3.1, eq. csft-graph-supervision).
 
-The B best trajectories of an input, by the score F of their last state, are averaged step by step:
-alpha*_t(g) is the share of them that stand in state g after step t; the last step is one-hot on
-the answer. Nothing is enumerated: counting paths forward from the start and backward from the
-kept final states gives the exact shares in O(steps x states) per input, at any length.
+The B best trajectories of an input, by the score F of their last state, are averaged step by step: alpha*_t(g) is the
+share of them that stand in state g after step t; the last step is one-hot on the answer. Nothing is enumerated:
+counting paths forward from the start and backward from the kept final states gives the exact shares in
+O(steps x states) per input, at any length.
 
 The paper does not say which of equally good trajectories B cuts off. `ties` does:
 
-* `"minus-first"`: final states in the task's order of preference, then trajectories by their first
-  branch first (for MNNS the minus sign), as the public code for `1 < B < |T|`;
+* `"minus-first"`: final states in the task's order of preference, then trajectories by their first branch first (for
+  MNNS the minus sign), as the public code for `1 < B < |T|`;
 * `"plus-first"`: the same with the last branch first, as the public code for B = 1;
 * `"shared"`: the trajectories tied at the cut share what is left of B evenly; no order enters.
 
@@ -26,6 +26,7 @@ from cot2lib.errors import SpecError
 from cot2lib.kit.frozen import as_int
 from cot2lib.kit.machine import check_room
 from cot2lib.tasks import Rows, Task
+from cot2lib.thoughts import inverse_cdf
 
 Ties = Literal["minus-first", "plus-first", "shared"]
 TIES = get_args(Ties)
@@ -45,11 +46,10 @@ def hindsight_targets(
         task: a task with a graph of states.
         budget: B, how many trajectories to keep; None for all of them. An input with fewer keeps what it has.
         ties: which of equally good trajectories are kept when B cuts a group of them.
-        rows: which inputs; for long tasks ask batch by batch.
+        rows: which inputs, all by default.
 
-    Raises:
-        SpecError: if B is no whole number, below 1 or above `|T|`, `ties` is unknown, an ordered tie rule would
-            need path counts above 2^53, or the targets do not fit this machine's memory.
+    Raises SpecError for B outside `1..|T|`, unknown `ties`, an ordered tie rule that would need path counts above
+    2^53, or targets beyond this machine's memory.
     """
     check_budget(task, budget, ties)
     chosen = torch.arange(task.size)[rows]
@@ -63,7 +63,7 @@ def hindsight_targets(
 def with_answers(
     task: Task, targets: Float[Tensor, "input step vocab"], rows: Int[Tensor, " input"]
 ) -> Float[Tensor, "input step vocab"]:
-    """Distributions of the thoughts of the given inputs as targets: at an input's last step its answer, then 0."""
+    """Distributions of thoughts as targets: the answer at an input's last step, 0 after it."""
     last = (steps_of(task, rows) - 1)[:, None]  # (input, 1)
     targets = targets * (torch.arange(task.steps) < last)[..., None]
     return targets.index_put_((torch.arange(len(rows)), last[:, 0], task.answer_ids[rows]), targets.new_ones(()))
@@ -100,11 +100,11 @@ def trajectory_shares(
     graph, start = graph_of(task, rows), per_input(task.start, rows)
     forward = forward_counts(graph, task.states, start)
     if budget is None and task.frontier != "complete":
-        return walk_shares(forward, alike=task.frontier == "nodes")
+        return walk_shares(forward, uniform=task.frontier == "nodes")
     finals = forward[-1]  # (input, state)
     kept = kept_trajectories(task, budget, rows)
     groups = task.score if ties == "shared" else task.preference
-    shares = share_of_group(finals, groups if groups.ndim == 1 else groups[rows], kept)
+    shares = kept_fraction(finals, groups if groups.ndim == 1 else groups[rows], kept)
     whole = shares if ties == "shared" else shares.floor()
     backward = backward_counts(graph, whole)
     counts = torch.stack([f * b for f, b in zip(forward[1:], backward[1:])], dim=1)  # (input, step, state)
@@ -115,24 +115,21 @@ def trajectory_shares(
     return counts / (kept[..., None] if isinstance(kept, Tensor) else kept)
 
 
-def walk_shares(forward: list[Mass], alike: bool) -> Float[Tensor, "input step state"]:
-    """Share of all walks of 1..m steps in each state, or of the states that they reach if those count alike.
+def walk_shares(forward: list[Mass], uniform: bool) -> Float[Tensor, "input step state"]:
+    """Share of all walks of 1..m steps in each state, or uniform shares of the states that they reach.
 
-    Where no walk goes on, the share before stays.
+    The share before stays where no walk goes on.
     """
     shares: list[Float[Tensor, "input state"]] = []
     for mass in forward[1:]:
-        reached = (mass > 0).double() if alike else mass
+        reached = (mass > 0).double() if uniform else mass
         total = reached.sum(1, keepdim=True)
         shares.append(torch.where(total > 0, reached / total, shares[-1] if shares else reached))
     return torch.stack(shares, dim=1)
 
 
 def kept_trajectories(task: Task, budget: int | None, rows: Rows) -> float | Float[Tensor, "input 1"]:
-    """How many trajectories B keeps: one number, or one for each input where inputs have different numbers.
-
-    It is a float: 2^m may need more than 64 bits.
-    """
+    """How many trajectories B keeps, for all inputs or for each; a float, because 2^m may need more than 64 bits."""
     if not isinstance(task.trajectories, Tensor):
         return float(task.trajectories if budget is None else budget)
     there = task.trajectories[rows].double()[:, None]
@@ -140,7 +137,7 @@ def kept_trajectories(task: Task, budget: int | None, rows: Rows) -> float | Flo
 
 
 def per_input(value: int | Int[Tensor, " all"], rows: Rows) -> int | Int[Tensor, " input"]:
-    """A member of a task for the given inputs, as it is where it is one number for all."""
+    """A member of a task for the given inputs."""
     return value[rows] if isinstance(value, Tensor) else value
 
 
@@ -161,7 +158,7 @@ def forward_counts(graph: list[Children], states: int, start: int | Int[Tensor, 
     counts[torch.arange(len(counts)), start] = 1.0
     layers = [counts]
     for children in graph:
-        layers.append(spread(layers[-1], children))
+        layers.append(push_mass(layers[-1], children))
     return layers
 
 
@@ -177,9 +174,9 @@ def backward_counts(graph: list[Children], final: Mass) -> list[Mass]:
 def drawn_paths(
     task: Task, rows: Int[Tensor, " input"], draws: Float[Tensor, "input path step"]
 ) -> Int[Tensor, "input path step"]:
-    """States of complete trajectories, each as likely as any other of its input: one for each row of uniform draws.
+    """States of complete trajectories, drawn uniformly from all of an input: one for each row of uniform draws.
 
-    A trajectory is walked from the start. Each branch is taken in proportion to its number of continuations.
+    A trajectory is walked from the start and takes each branch in proportion to its number of continuations.
     """
     graph, start, onward = graph_of(task, rows), per_input(task.start, rows), continuations(task)
     here = (torch.zeros(len(rows), dtype=torch.int64) + start)[:, None].expand(draws.shape[:2])  # (input, path)
@@ -187,7 +184,7 @@ def drawn_paths(
     for step, children in enumerate(graph):
         branches = children.gather(1, here[..., None].expand(-1, -1, children.shape[2]))  # (input, path, branch)
         ways = onward[step + 1][rows[:, None, None], branches.clamp(min=0)] * (branches >= 0)
-        here = branches.gather(2, drawn(ways, draws[..., step])[..., None])[..., 0]
+        here = branches.gather(2, inverse_cdf(ways, draws[..., step : step + 1]))[..., 0]
         states.append(here)
     return torch.stack(states, dim=-1)
 
@@ -197,28 +194,21 @@ def continuations(task: Task) -> list[Mass]:
     """How many ways go on to the end from each state of each input, after steps 0..m."""
     check_targets_fit(task, task.size)
     ones = torch.ones(CHUNK, task.states, dtype=torch.float64)
-    chunks = [
-        backward_counts(graph_of(task, rows), ones[: len(rows)]) for rows in torch.arange(task.size).split(CHUNK)
-    ]
-    return [torch.cat(parts) for parts in zip(*chunks)]
+    chunks = torch.arange(task.size).split(CHUNK)
+    counts = [backward_counts(graph_of(task, rows), ones[: len(rows)]) for rows in chunks]
+    return [torch.cat(parts) for parts in zip(*counts)]
 
 
-def drawn(chances: Float[Tensor, "*lead entry"], draws: Float[Tensor, "*lead"]) -> Int[Tensor, "*lead"]:
-    """Entries drawn in proportion to their chances, none of which is negative, by inverting their sums."""
-    sums = chances.cumsum(-1)
-    return (sums <= draws[..., None] * sums[..., -1:]).sum(-1).clamp(max=chances.shape[-1] - 1)
-
-
-def spread(mass: Mass, children: Children) -> Mass:
+def push_mass(mass: Mass, children: Children) -> Mass:
     """Send the mass of each state along every branch."""
     sent = mass[:, :, None] * (children >= 0)  # (input, state, branch)
     return torch.zeros_like(mass).scatter_add(1, children.clamp(min=0).flatten(1), sent.flatten(1))
 
 
-def share_of_group(
+def kept_fraction(
     finals: Mass, groups: Int[Tensor, "*input state"], kept: float | int | Float[Tensor, "input 1"]
 ) -> Mass:
-    """Which share of the paths ending in each state the best `kept` paths hold, best groups first."""
+    """Share of the paths ending in each state that the best `kept` paths hold, best groups first."""
     index = groups.expand(len(finals), -1)
     sizes = torch.zeros(len(finals), int(groups.max()) + 1, dtype=finals.dtype).scatter_add(1, index, finals)
     before = sizes.cumsum(1) - sizes
@@ -235,8 +225,8 @@ def first_paths(
 ) -> Float[Tensor, "input step state"]:
     """Counts per step of the first `left` paths, in branch order, that end in the `final` states.
 
-    Those paths are whole subtrees that hang off one path, which is walked here from the start. A branch that
-    fits into what is left is taken whole; the first one that does not is walked into.
+    These paths are whole subtrees along one path, which is walked here from the start. A branch that fits into what is
+    left is taken whole; the first one that does not is walked into.
     """
     backward = backward_counts(graph, final)
     whole = torch.zeros_like(final)
@@ -244,7 +234,7 @@ def first_paths(
     counts = []
     for step, children in enumerate(graph):
         onward = backward[step + 1]
-        whole = spread(whole, children)
+        whole = push_mass(whole, children)
         branches = children.gather(1, here[:, None, None].expand(-1, 1, children.shape[2]))[:, 0]  # (input, branch)
         chosen = torch.zeros_like(left, dtype=torch.bool)
         for branch in branches.flip(1).unbind(1) if last_first else branches.unbind(1):
@@ -261,8 +251,8 @@ def first_paths(
     return torch.stack(counts, dim=1)
 
 
-# Which states a thought may hold, and which ones an answer needs, for interventions (`cot2lib.thoughts.Edited`). Steps
-# count from 0 at the start to m at the answer, so the thought that a rule makes at `State.step` t stands after t + 1.
+# States that a thought may have and states that an answer needs, for interventions. Steps count from 0 at the start to
+# m at the answer, so the thought that a rule makes at `State.step` t stands after step t + 1.
 
 
 def reachable(task: Task, step: int, rows: Int[Tensor, "*batch"]) -> Bool[Tensor, "*batch state"]:
@@ -288,5 +278,5 @@ def as_tokens(task: Task, states: Bool[Tensor, "*batch state"]) -> Bool[Tensor, 
 
 
 def mirrored(task: Task, states: Bool[Tensor, "*batch state"]) -> Bool[Tensor, "*batch state"]:
-    """A set of states and the mirror of each; the set itself where a task has no symmetry."""
+    """A set of states and the mirror of each, if the task has a symmetry."""
     return states if task.mirror is None else states | states[..., task.mirror]

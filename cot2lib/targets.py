@@ -1,7 +1,7 @@
-"""A targets rule: frozen data that says what a supervised run is scored against, and what it is fed.
+"""Targets rules: frozen data that says what a supervised run is scored against, and what it is fed.
 
 CSFT (paper, section 3.1) has one distribution for both: the label of a step is fed to the next one. Controls take the
-two apart. Rules of your own are frozen dataclasses that subclass `Targets`, in a module or in a notebook::
+two apart. A rule of your own is a frozen dataclass that subclasses `Targets`, in a module or in a notebook::
 
     @dataclass(frozen=True)
     class Doubted(Targets):
@@ -11,18 +11,15 @@ two apart. Rules of your own are frozen dataclasses that subclass `Targets`, in 
             both = hindsight_targets(visits.task, rows=visits.rows)
             return Shown(both * (1 - self.doubt), both)
 
-They are a field of a run's supervision, `Supervision(targets=Doubted())`. Rules that have one distribution for both
-subclass `Shares` instead; `Apart` joins two of them.
+It is a field of a run's supervision, `Supervision(targets=Doubted())`. A rule with one distribution for both is a
+subclass of `Shares`; `Apart` joins two rules. A rule keeps and draws nothing of its own: its draws are functions of
+the keys of `Visits`, so that a run does not depend on what it was stacked with, or on where it was stopped.
 
-A rule keeps and draws nothing of its own. Its draws are functions of the keys of `Visits` (`cot2lib.kit.random`), so
-that a run does not depend on what it was stacked with, or on where it was stopped.
-
-The rules here are controls. Each keeps something of the frontier (the hindsight target, `cot2lib.supervision`) and
-gives up something else. `Frontier`, `DrawnState`, `FreshPath` and `Smoothed` differ in how many states a thought
-names. `Rotated` and `Renamed` keep the information and lose the order or the names; `Geometric` loses the counts.
-`Shuffled`, `WrongStates`, `Uniform` and `Arrow` hold none. Their placebos follow the usual controls of probing and of
-chain of thought (random labels: Hewitt and Liang 2019, arXiv:1909.03368; filler tokens: Pfau et al. 2024,
-arXiv:2404.15758).
+The rules here are controls. Each keeps something of the frontier (the hindsight target) and gives up something else.
+`Frontier`, `DrawnState`, `FreshPath` and `Smoothed` differ in how many states a thought names. `Rotated` and `Renamed`
+keep the information and lose the order or the names; `Geometric` loses the counts. `Shuffled`, `WrongStates`,
+`Uniform` and `Arrow` keep none. These placebos follow the usual controls of probing and of chain of thought (random
+labels: Hewitt and Liang 2019, arXiv:1909.03368; filler tokens: Pfau et al. 2024, arXiv:2404.15758).
 """
 
 import dataclasses
@@ -38,11 +35,12 @@ from torch import Tensor
 from cot2lib.errors import SpecError
 from cot2lib.kit import random
 from cot2lib.kit.frozen import Bound, Count, Frozen
-from cot2lib.supervision import drawn, drawn_paths, hindsight_targets, steps_of, with_answers
+from cot2lib.supervision import drawn_paths, hindsight_targets, steps_of, with_answers
 from cot2lib.tasks import Task
+from cot2lib.thoughts import inverse_cdf
 
-ROW, RUN, PART = range(3)  # the first of the path of a key: of an input, of a run, of a part of a rule
-HALVINGS = 40  # of the share of noise, which is then met to 1e-12
+ROW, RUN, PART = range(3)  # keys of an input, of a run, of a part of a rule
+HALVINGS = 40  # so that the share of noise is right to 1e-12
 
 Weights = Float[Tensor, "visit step vocab"]
 
@@ -53,8 +51,8 @@ class Visits:
 
     Attributes:
         task: the task that is learnt.
-        rows: row of the task's inputs of each visit.
-        train: rows that the run trains on. A rule may look at these alone.
+        rows: the task's input of each visit.
+        train: inputs that the run trains on; a rule may look at no others.
         key: random key of the run.
         steps: training step of each visit, or None where targets are fixed.
     """
@@ -66,7 +64,7 @@ class Visits:
     steps: Int[Tensor, " visit"] | None = None
 
     def run_key(self, place: int) -> Int[Tensor, " 1"]:
-        """A key of the run and a number: the same at every visit of every input."""
+        """A key of the run and a number, the same at every visit of every input."""
         return random.fold(self.key, RUN, place)
 
     @property
@@ -82,7 +80,7 @@ class Visits:
         return random.fold(self.row_keys, self.steps)
 
     def apart(self, part: int) -> "Visits":
-        """The same visits with other keys, for a part of a rule: parts draw independently."""
+        """The same visits with other keys for a part of a rule, so that parts draw independently."""
         return replace(self, key=random.fold(self.key, PART, part))
 
 
@@ -108,14 +106,14 @@ class Targets(Frozen, ABC):
 
     @property
     def fresh(self) -> bool:
-        """Whether they are drawn anew at every visit; by default, whether those of a part are."""
+        """Whether the rule draws anew at every visit; by default, whether a part of it does."""
         parts = (getattr(self, entry.name) for entry in dataclasses.fields(self))
         return any(part.fresh for part in parts if isinstance(part, Targets))
 
 
 @dataclass(frozen=True)
 class Shares(Targets):
-    """One distribution for each thought, scored and fed alike; at an input's last step its answer is."""
+    """One distribution for each thought, scored and fed; at an input's last step it is the answer."""
 
     def __call__(self, visits: Visits) -> Shown:
         given = with_answers(visits.task, self.weights(visits), visits.rows)
@@ -128,11 +126,7 @@ class Shares(Targets):
 
 @dataclass(frozen=True)
 class Apart(Targets):
-    """Labels of one rule, and another's mixtures fed.
-
-    Attributes:
-        scored, fed: the rules. They draw independently.
-    """
+    """Labels of one rule and fed mixtures of another; they draw independently."""
 
     scored: Targets
     fed: Targets
@@ -146,7 +140,7 @@ class Apart(Targets):
 
 @dataclass(frozen=True)
 class Frontier(Shares):
-    """The hindsight targets of the best `budget` trajectories, as of `cot2lib.supervision`."""
+    """The hindsight targets of the best `budget` trajectories (`hindsight_targets`)."""
 
     budget: int | None = None
     ties: str = "minus-first"
@@ -165,32 +159,26 @@ FRONTIER = Frontier()
 
 @dataclass(frozen=True)
 class DrawnState(Shares):
-    """At every visit one state for each step, drawn by its share and independently of the other steps."""
+    """At every visit one state for each step, drawn by its share, independently of the other steps."""
 
     of: Shares = FRONTIER
-
-    @property
-    def fresh(self) -> bool:
-        return True
+    fresh = True
 
     def weights(self, visits: Visits) -> Weights:
         shares = self.of.weights(visits.apart(0))
-        chosen = drawn(shares, random.uniform(visits.visit_keys, shares.shape[1]))  # (visit, step)
-        return torch.zeros_like(shares).scatter_(2, chosen[..., None], 1.0)
+        chosen = inverse_cdf(shares, random.uniform(visits.visit_keys, shares.shape[1])[..., None])  # (visit, step, 1)
+        return torch.zeros_like(shares).scatter_(2, chosen, 1.0)
 
 
 @dataclass(frozen=True)
 class FreshPath(Shares):
-    """At every visit the mean of so many trajectories, each drawn evenly from all complete ones.
+    """At every visit the mean of `count` trajectories, drawn uniformly from all complete ones.
 
     Where the full budget averages complete trajectories, the frontier is its expectation.
     """
 
     count: Count = 1
-
-    @property
-    def fresh(self) -> bool:
-        return True
+    fresh = True
 
     def weights(self, visits: Visits) -> Weights:
         task, rows = visits.task, visits.rows
@@ -202,7 +190,7 @@ class FreshPath(Shares):
 
 @dataclass(frozen=True)
 class Rotated(Shares):
-    """At each thought the distribution of the thought `by` places on, from the last one round to the first."""
+    """At each thought the distribution of the thought `by` steps later, cyclically."""
 
     of: Shares = FRONTIER
     by: int = 1
@@ -216,7 +204,7 @@ class Rotated(Shares):
 
 @dataclass(frozen=True)
 class Renamed(Shares):
-    """The states under other names: one permutation of all states for each step, the same for a run's inputs."""
+    """The states permuted, by one permutation for each step, the same for all inputs of a run."""
 
     of: Shares = FRONTIER
 
@@ -230,7 +218,7 @@ class Renamed(Shares):
 
 @dataclass(frozen=True)
 class Shuffled(Shares):
-    """Another training input's distributions, the same one's at all steps and visits; both have as many steps."""
+    """The distributions of another training input of the same length, the same one at all steps and visits."""
 
     of: Shares = FRONTIER
 
@@ -240,23 +228,21 @@ class Shuffled(Shares):
 
 
 def _others(task: Task, train: Int[Tensor, " train"], key: Int[Tensor, " 1"]) -> Int[Tensor, " input"]:
-    """Another training input of the same length for each: the next one in a shuffle; -1 for held-out inputs."""
+    """For each training input the next one of its length in a shuffle; -1 for held-out inputs."""
     order = train[random.permutations(key, len(train))[0]]
     other = torch.full((task.size,), -1)
     lengths = steps_of(task, order)
     for length in lengths.unique():
-        alike = order[lengths == length]
-        if len(alike) < 2:
-            raise SpecError(
-                f"Shuffled: only one training input has {length} steps, so that no other can stand for it."
-            )
-        other[alike] = alike.roll(-1)
+        same = order[lengths == length]
+        if len(same) < 2:
+            raise SpecError(f"Shuffled: only one training input has {length} steps, so there is no other for it.")
+        other[same] = same.roll(-1)
     return other
 
 
 @dataclass(frozen=True)
 class WrongStates(Shares):
-    """Each thought's shares on states that have none, drawn once for each input: the entropy stays."""
+    """Each thought's shares on states that have none, drawn once for each input; the entropy stays."""
 
     of: Shares = FRONTIER
 
@@ -273,7 +259,7 @@ class WrongStates(Shares):
 
 @dataclass(frozen=True)
 class Uniform(Shares):
-    """All states of the task alike."""
+    """The uniform distribution over the task's states."""
 
     def weights(self, visits: Visits) -> Weights:
         task = visits.task
@@ -284,11 +270,9 @@ class Uniform(Shares):
 
 @dataclass(frozen=True)
 class Smoothed(Shares):
-    """A distribution mixed with the uniform one over states, as far as to have the entropy of another.
+    """The distribution `of`, mixed with the uniform one over states until it has the entropy of `like`.
 
-    Attributes:
-        of: what is smoothed.
-        like: whose entropy it gets, input by input and step by step; where that is lower, `of` stays.
+    This holds input by input and step by step; where the entropy of `like` is lower, `of` stays.
     """
 
     of: Shares = Frontier(budget=1, ties="plus-first")
@@ -311,7 +295,7 @@ def _entropy(weights: Weights) -> Float[Tensor, "visit step"]:
 
 @dataclass(frozen=True)
 class Geometric(Shares):
-    """The states of a thought in the vocabulary's order, each weighted `ratio` times as much as the one before."""
+    """The states of a thought in the vocabulary's order, each with `ratio` times the weight of the one before."""
 
     ratio: Annotated[float, Bound("above", 0), Bound("at most", 1)] = 0.5
     of: Shares = FRONTIER
@@ -324,8 +308,10 @@ class Geometric(Shares):
 
 @dataclass(frozen=True)
 class PathAhead(Shares):
-    """What is left of one path at each step, from its next state to the answer, each weighted `decay` times as much as
-    the one before: as far as public notes tell, the target of MUX (Suleymanzade et al. 2026, arXiv:2607.18264)."""
+    """The rest of one path at each step, from its next state to the answer, with weights that decrease by `decay`.
+
+    As far as public notes say, this is the target of MUX (Suleymanzade et al. 2026, arXiv:2607.18264).
+    """
 
     decay: Annotated[float, Bound("above", 0), Bound("at most", 1)] = 0.9
     path: Frontier = Frontier(1, "plus-first")
@@ -339,7 +325,7 @@ class PathAhead(Shares):
 
 @dataclass(frozen=True)
 class Arrow(Shares):
-    """The token that ends a prompt, at every step: a position to compute at, and nothing to read."""
+    """The token that ends a prompt, at every step; the model gets positions and nothing to read."""
 
     def weights(self, visits: Visits) -> Weights:
         task = visits.task

@@ -30,7 +30,7 @@ from cot2lib.targets import (
     WrongStates,
 )
 from cot2lib.tasks import MNNS, MNNSLengths, ProntoQA, ProsQA
-from cot2lib.tasks.published import published
+from cot2lib.tasks.prosqa import published
 from cot2lib.thoughts import (
     MTS,
     Always,
@@ -168,5 +168,6 @@ KINDS = {
     "Gaussian": Kind(reward(Gaussian(0.2), ratio="product"), "307b44228fd2", "torch"),
     "Gumbel": Kind(reward(Gumbel(0.5), ratio="product"), "14692a97fc4c", "torch"),
     "a mask per rollout": Kind(reward(Base(), mask=0.1), "5c06b6c4bc28", "torch"),
+    "a mask, inputs differ": Kind(reward(Base(), MNNSLengths(1, 3, 3), mask=0.1), "8f0f282c0f61", "torch"),
     "a sampler from outside": Kind(reward(Pair()), None, "torch"),
 }

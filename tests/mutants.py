@@ -1,13 +1,13 @@
-"""Break the package in 400 places, one at a time, and list which breaks the tests notice.
+"""Break the package again in each place where a test noticed it once, and print what becomes of it.
 
-    python tests/mutants.py                  # go on with what tests/golden/mutants.csv has not tried
-    python tests/mutants.py --only killed    # try again what was noticed, and print what becomes of it
-    python tests/mutants.py --only killed --of cot2lib/runs cot2.py
+    python tests/mutants.py
+    python tests/mutants.py --of cot2lib/runs cot2.py
 
-A row of the file is a break: the line of a function before and after, and the test that failed. It is found again
-where its function has moved to another file. It is tried in a copy of the repository, by a child of one process that
-has imported torch and pytest: on tests with the module's name, then of its room or that import it, then on the others
-but for book, notebooks and repository; each time until they took 45 seconds of the processor. "Survived" means these.
+A row of tests/golden/mutants.csv is a break: the line of a function before and after, and the test that failed. It is
+found again where its function has moved to another file. It is tried in a copy of the repository, by a child of one
+process that has imported torch and pytest: on tests with the module's name, then of its room or that import it, then
+on the others but for book, notebooks and repository; each time until they took 45 seconds of the processor. "Survived"
+means these.
 """
 
 import argparse
@@ -35,14 +35,9 @@ ROOT = Path(__file__).parents[1]
 TABLE = ROOT / "tests" / "golden" / "mutants.csv"
 COPY = Path(os.environ.get("COT2_MUTANTS") or Path(tempfile.gettempdir()) / "mutants") / "copy"
 SECONDS = COPY.with_name("seconds.json")  # of each test that passed
-COLUMNS = ["file", "function", "before", "after", "operator", "status", "by", "note"]
-PLACES = [
-    "study/judge.py", "study/claims", "supervision.py", "losses.py", "metrics.py", "targets.py",
-    "oracles.py", "decode.py", "thoughts", "model", "training", "runs", "specs", "theory", "tasks",
-]  # fmt: skip
 ELSEWHERE = ("book", "notebooks", "repository", "cli")  # texts and pages
 CONTRACTED = ("model", "specs", "targets", "tasks", "thoughts", "training")  # rooms of `test_contracts.py`
-COUNT, ENOUGH, WALL = 400, 45, 900  # mutants; seconds of a trial: of the processor after which it ends, and at most
+ENOUGH, WALL = 45, 900  # seconds of a trial: of the processor after which it ends, and at most
 IMPORTED = [
     "scipy.stats", "scipy.optimize", "torch.func", "matplotlib.pyplot", "seaborn", "networkx",
     "hypothesis.extra.numpy", "beartype", "jaxtyping", "nbformat",
@@ -51,46 +46,6 @@ FLAGS = [
     "-xq", "-pno:cacheprovider", "-pno:xdist", "-pno:nbval", "-Wignore::pytest.PytestAssertRewriteWarning",
     f"--basetemp={COPY.parent / 'tmp'}",
 ]  # fmt: skip
-
-PAIRS: dict[str, list[tuple[type, type]]] = {
-    "boundary": [(ast.Lt, ast.LtE), (ast.Gt, ast.GtE)],
-    "equality": [(ast.Eq, ast.NotEq), (ast.In, ast.NotIn), (ast.Is, ast.IsNot)],
-    "sum": [(ast.Add, ast.Sub)],
-    "product": [(ast.Mult, ast.Div), (ast.FloorDiv, ast.Mult), (ast.Mod, ast.Mult), (ast.Pow, ast.Mult)],
-    "logic": [(ast.And, ast.Or), (ast.BitAnd, ast.BitOr)],
-}
-OTHER = {a: (kind, b) for kind, pairs in PAIRS.items() for pair in pairs[::-1] for a, b in (pair[::-1], pair)}
-
-
-def changes(node: ast.AST) -> Iterator[tuple[str, ast.expr | ast.stmt, str]]:
-    """Operators that apply here: the name, which node is replaced, and by what."""
-    match node:
-        case ast.Compare(ops=[op]) | ast.BinOp(op=op) | ast.BoolOp(op=op) if type(op) in OTHER:
-            kind, other = OTHER[type(op)]
-            key = "ops" if isinstance(node, ast.Compare) else "op"
-            fields = dict(ast.iter_fields(node)) | {key: [other()] if key == "ops" else other()}
-            yield kind, node, f"({ast.unparse(type(node)(**fields))})"
-        case ast.UnaryOp(op=ast.USub()):
-            yield "sum", node, ast.unparse(node.operand)
-        case ast.Constant(value=bool(value)):
-            yield "constant", node, repr(not value)
-        case ast.Constant(value=int(value)):
-            yield "constant", node, repr(value + 1)
-        case ast.Constant(value=float(value)):
-            yield "constant", node, repr(2 * value or 1.0)
-        case ast.If() | ast.IfExp() | ast.While():
-            yield "condition", node.test, f"(not ({ast.unparse(node.test)}))"
-        case ast.Expr(value=ast.Call()) | ast.AugAssign():
-            yield "drop", node, "pass"
-        case ast.Assign(targets=[target]) if re.search(
-            rf"\b{re.escape(ast.unparse(target))}\b", ast.unparse(node.value)
-        ):
-            yield "drop", node, "pass"
-        case ast.Return(value=ast.Call(args=[first, *_])):
-            yield "first", node, f"return {ast.unparse(first)}"
-    match node:
-        case ast.Call(args=[a, b]) if not any(isinstance(one, ast.Starred) for one in (a, b)):
-            yield "swap", node, ast.unparse(ast.Call(node.func, [b, a], node.keywords))
 
 
 def scopes(
@@ -101,48 +56,6 @@ def scopes(
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.FunctionDef | ast.ClassDef):
             yield from scopes(child, f"{name}.{child.name}".strip("."), child.lineno - 1, child.end_lineno)
-
-
-def inside(scope: ast.AST) -> Iterator[ast.AST]:
-    """What a scope itself runs: no names of types, no messages, no scope of its own."""
-    for field, value in ast.iter_fields(scope):
-        for child in value if isinstance(value, list) else [value]:
-            skipped = field in ("annotation", "returns", "decorator_list") or not isinstance(child, ast.AST)
-            if not skipped and not isinstance(child, ast.Raise | ast.JoinedStr | ast.FunctionDef | ast.ClassDef):
-                yield child
-                yield from inside(child)
-
-
-def mutants(path: Path) -> Iterator[tuple[str, str, str, str]]:
-    """Function, line before and after, and operator of all that can be changed within one line of a file."""
-    lines = path.read_text().splitlines()
-    for name, scope, part in scopes(ast.parse(path.read_text())):
-        stripped = [line.strip() for line in lines[part]]
-        for node in inside(scope):
-            for kind, old, new in changes(node):
-                line = lines[old.lineno - 1].encode()
-                after = (line[: old.col_offset] + new.encode() + line[old.end_col_offset :]).decode().strip()
-                if old.lineno == old.end_lineno and stripped.count(before := line.decode().strip()) == 1:
-                    yield name, before, after, kind
-
-
-def draw(seed: int = 1) -> pd.DataFrame:
-    """Draw a file by its lines, an operator, then a place."""
-    files = [ROOT / "cot2.py"]
-    for place in PLACES:
-        here = ROOT / "cot2lib" / place
-        files += sorted(here.glob("*.py")) if here.is_dir() else [here]
-    found = {file: sorted(set(mutants(file))) for file in files}
-    weights = [len(file.read_text().splitlines()) for file in files]
-    rows: dict[tuple, None] = {}
-    rng = random.Random(seed)
-    while len(rows) < COUNT:
-        (file,) = rng.choices(files, weights)
-        if kinds := sorted({kind for *_, kind in found[file]}):
-            kind = rng.choice(kinds)
-            row = rng.choice([row for row in found[file] if row[-1] == kind])
-            rows[str(file.relative_to(ROOT)), *row] = None
-    return pd.DataFrame(list(rows), columns=COLUMNS[:5]).reindex(columns=COLUMNS, fill_value="")
 
 
 def mutated(row: dict[str, str]) -> tuple[Path, str] | None:
@@ -275,23 +188,18 @@ def prepare() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", metavar="STATUS", help="try these again; the file stays as it is")
     parser.add_argument("--of", nargs="+", default=[""], metavar="PLACE", help="in these files and folders alone")
-    parser.add_argument("--most", type=int, default=COUNT, help="try so many, drawn at random")
+    parser.add_argument("--most", type=int, default=400, help="try so many, drawn at random")
     options = parser.parse_args()
-    table = pd.read_csv(TABLE, dtype=str, keep_default_na=False) if TABLE.exists() else draw()
+    table = pd.read_csv(TABLE, dtype=str, keep_default_na=False)
     prepare()
     known = json.loads(SECONDS.read_text()) if SECONDS.exists() else {}
-    here = table.file.str.startswith(tuple(options.of))
-    rows = list(table.index[(table.status == (options.only or "")) & here])
+    rows = list(table.index[(table.status == "killed") & table.file.str.startswith(tuple(options.of))])
     for n in random.Random(1).sample(rows, min(len(rows), options.most)):
         row = dict(table.loc[n])
-        status, by = attempt(row, [[row["by"]], *tiers(row, known)] if row["by"] else tiers(row, known), known)
+        status, by = attempt(row, [[row["by"]], *tiers(row, known)], known)
         print(time.strftime("%H:%M:%S"), status, *row.values(), by, flush=True)
         SECONDS.write_text(json.dumps(known))
-        if not options.only:
-            table.loc[n, ["status", "by"]] = status, by
-            table.sort_values(COLUMNS[:5]).to_csv(TABLE, index=False)
 
 
 if __name__ == "__main__":

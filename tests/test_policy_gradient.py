@@ -12,8 +12,8 @@ from cot2lib import losses, policy_gradient, runs
 from cot2lib.decode import replay
 from cot2lib.specs import GRPOSpec, Recipe
 from cot2lib.study import policy_ratio, sweeps
+from cot2lib.study.policy_ratio_examples import Shared, entropies
 from cot2lib.tasks import MNNS
-from cot2lib.theory.one_parameter import Shared, entropies
 from cot2lib.thoughts import MTS
 from cot2lib.training import grpo
 

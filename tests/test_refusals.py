@@ -20,12 +20,11 @@ from cot2lib.specs.profiles import shortened
 from cot2lib.supervision import hindsight_targets
 from cot2lib.targets import FreshPath, Frontier, Geometric
 from cot2lib.tasks import MNNS, MNNSLengths, ProntoQA, ProsQA
-from cot2lib.tasks.published import fetch, published
+from cot2lib.tasks.prosqa import fetch, published
 from cot2lib.testing import check_targets
 from cot2lib.theory import chains, enumeration
-from cot2lib.theory.construction import Design, Sharpness, TrigMNNS
+from cot2lib.theory.construction import Design, TrigMNNS
 from cot2lib.theory.estimators import mse_ratio
-from cot2lib.theory.propositions import smallest_sharpness
 from cot2lib.theory.variants import CosineMNNS
 from cot2lib.thoughts import MTS, Always, Base, Dirichlet, Discrete, Gaussian, Gumbel, Rule, Systematic, Thought
 from cot2lib.training.data import check_run, stack_data
@@ -119,7 +118,6 @@ REFUSALS = [
     ("low=0", lambda: MNNSLengths(low=0)),
     ("inputs=10", lambda: MNNSLengths(inputs=10)),
     ("places=-1", lambda: MNNSLengths(places=-1)),
-    ("length=70: inputs of several lengths have at most 62 digits", lambda: MNNSLengths(1, 1, length=70)),
     ("names=26: choose 19, 28, 60", lambda: ProsQA(names=26)),
     ("waiting=3: some questions have 4 hops; wait at least as long.", lambda: ProsQA(waiting=3)),
     ("mixture=(0.5, 0.5), hops=4: give shares that add up to 1, and hops=None", lambda: ProsQA(mixture=(0.5, 0.5))),
@@ -349,10 +347,8 @@ REFUSALS = [
     ("improved': choose one of as-written, ", lambda: construct(variant="improved")),
     ("length=0", lambda: construct(length=0)),
     ("max_sum=0", lambda: construct(max_sum=0)),
-    ("attention=0.0", lambda: construct(sharpness=0.0)),
-    ("at any sharpness", lambda: smallest_sharpness(3, "as-written")),
+    ("sharpness=0.0: must be above 0", lambda: construct(sharpness=0.0)),
     ("read='max'", lambda: Design("max")),
-    ("above 0", lambda: Sharpness(1.0, 1.0, 0.0, 1.0)),
     ("max_sum=30: some digits sum to 36; build it with at least that.", lambda: TrigMNNS(4, 30).solve([[9, 9, 9, 9]])),
     ("max_sum=30", lambda: CosineMNNS(4, 30).solve([[9, 9, 9, 9]])),
     ("digit -3", lambda: construct().solve([[1, 2, -3, 4]])),

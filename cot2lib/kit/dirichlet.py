@@ -42,6 +42,17 @@ def log_density(concentration: Point, log_point: Point) -> Float[Tensor, "*lead"
     return (a * there).sum(-1).lgamma() + (terms * there).sum(-1)
 
 
+def variance(alpha: Point, gamma: float) -> Point:
+    """Variance of each coordinate of a point of mean alpha and concentrations gamma alpha."""
+    return alpha * (1 - alpha) / (gamma + 1)
+
+
+def mean_entropy(alpha: Point, gamma: float) -> Float[Tensor, "*lead"]:
+    """Mean entropy (nat) of such a point: psi(gamma + 1) - sum_i alpha_i psi(gamma alpha_i + 1)."""
+    whole = torch.digamma(torch.as_tensor(gamma + 1.0, dtype=alpha.dtype))
+    return whole - (alpha * torch.digamma(gamma * alpha + 1)).sum(-1)
+
+
 def log_gammas(shape: Float[Tensor, "*lead"], uniforms: Float[Tensor, "*lead draw"]) -> Float[Tensor, "*lead"]:
     """Logarithms of gamma variates of scale 1, from `UNIFORMS` draws in (0, 1) for each.
 

@@ -4,12 +4,10 @@ A field is an int, a float, a bool, a str, a Literal or a tuple of such, or a fr
 value has one type, because ids hash it: a whole number given for a float becomes one, a NumPy integer an int, a list
 a tuple, and anything else of another type is an error. `Annotated` with a `Bound` says which numbers fit.
 
-An id hashes the JSON of the fields that differ from their defaults, and `NUMERICS`. A new field with a default
-therefore changes no id. Another default does, as do results of another meaning, for which NUMERICS is raised. A field
-that does not count in comparisons, such as the path of a file, counts in no id.
-
-A class outside the package, such as a reader's thought rule, is named by its module and its source too: when its code
-changes, the id does. Comments and layout do not count, nor do functions that the class calls.
+An id hashes the JSON of the fields that differ from their defaults, and `NUMERICS`, which is raised when results
+change their meaning. So a new field with a default changes no id. A field that does not count in comparisons, such as
+the path of a file, counts in no id. A class outside the package, such as a reader's thought rule, is named by its
+module and its source too, without comments, layout and the functions that it calls.
 """
 
 import ast
@@ -36,6 +34,7 @@ DIGITS = 12  # hexadecimal ones of an id
 PACKAGE = __name__.split(".")[0]
 WANTED = {int: "a whole number", float: "a finite number", bool: "True or False", str: "a string"}
 FIELDS = "a field may be int, float, bool, str, a Literal or tuple of such, or a frozen dataclass"
+NAMES = ("kind", "module", "source")  # of a class in plain data
 LARGEST = 2**63 - 1  # tensors hold integers of 64 bits
 
 KINDS: dict[str, type] = {}  # classes of the package by their tag
@@ -100,6 +99,9 @@ class Bound(typing.NamedTuple):
     sign: str
     limit: float
 
+    def __repr__(self) -> str:
+        return f"{self.sign.replace(' ', '_')}({self.limit})"
+
 
 SIGNS = {"at least": operator.ge, "above": operator.gt, "at most": operator.le, "below": operator.lt}
 Count = Annotated[int, Bound("at least", 1)]
@@ -129,7 +131,13 @@ def _coerced(name: str, hint, value):
                 raise SpecError(f"{name}={number}: must be {bound.sign} {bound.limit}.")
         return number
     if origin in (typing.Union, types.UnionType):
-        return _first_fit(name, given, value)
+        if value is None and type(None) in given:
+            return None
+        *others, last = [kind for kind in given if kind is not type(None)]
+        for kind in others:
+            with suppress(SpecError):
+                return _coerced(name, kind, value)
+        return _coerced(name, last, value)
     if isinstance(hint, type) and dataclasses.is_dataclass(hint):
         return as_instance(name, value, hint)
     if hint is int:
@@ -148,29 +156,14 @@ def _coerced(name: str, hint, value):
             raise SpecError(f"{name}={value!r:.60}: choose one of {', '.join(map(str, given))}.")
         return chosen[0]
     if origin is tuple and given:
-        return _several(name, given, value)
+        if not isinstance(value, tuple | list):
+            raise SpecError(f"{name}={value!r:.60}: give a tuple.")
+        kinds = given[:1] * len(value) if given[1:] == (...,) else given
+        if len(kinds) != len(value):
+            raise SpecError(f"{name}={value!r:.60}: give a tuple of {len(kinds)}.")
+        entries = enumerate(zip(kinds, value))
+        return tuple(_coerced(f"{name}[{place}]", kind, entry) for place, (kind, entry) in entries)
     raise SpecError(f"{name}: {FIELDS}, not {getattr(hint, '__name__', hint)}.")
-
-
-def _first_fit(name: str, kinds: Sequence, value):
-    if value is None and type(None) in kinds:
-        return None
-    kinds = [kind for kind in kinds if kind is not type(None)]
-    for kind in kinds[:-1]:
-        with suppress(SpecError):
-            return _coerced(name, kind, value)
-    return _coerced(name, kinds[-1], value)
-
-
-def _several(name: str, kinds: tuple, value) -> tuple:
-    """A tuple, whose entries are all of one kind if the second of two is an ellipsis."""
-    if not isinstance(value, tuple | list):
-        raise SpecError(f"{name}={value!r:.60}: give a tuple.")
-    if kinds[1:] == (...,):
-        kinds = kinds[:1] * len(value)
-    if len(kinds) != len(value):
-        raise SpecError(f"{name}={value!r:.60}: give a tuple of {len(kinds)}.")
-    return tuple(_coerced(f"{name}[{place}]", kind, entry) for place, (kind, entry) in enumerate(zip(kinds, value)))
 
 
 def as_instance(name: str, value, kind: type):
@@ -243,12 +236,10 @@ def _plain(value, compared: bool):
 
 def from_data(data: dict):
     """The object that `to_data` described."""
-    if not (
-        isinstance(data, dict) and all(isinstance(data.get(key, ""), str) for key in ("kind", "module", "source"))
-    ):
+    if not isinstance(data, dict) or not all(isinstance(data.get(key, ""), str) for key in NAMES):
         raise SpecError(f"{str(data)[:60]!r} describes no spec; give a kind and its fields.")
     fields = dict(data)
-    name, module, source = (fields.pop(key, None) for key in ("kind", "module", "source"))
+    name, module, source = (fields.pop(key, None) for key in NAMES)
     kind = KINDS.get(name) if source is None else OUTSIDE.get((module, name, source))
     if kind is None and source is not None:
         raise UndefinedError(f"{name} of module {module} is not defined here, or differs; run its definition first.")
@@ -295,32 +286,26 @@ def outsiders(spec) -> list[type]:
 
 @cache
 def source_hash(kind: type) -> str:
-    """Hash of the code of a class and of its bases outside the package."""
-    others = [
-        base for base in kind.__mro__ if is_outside(base) and base.__module__ not in ("builtins", "abc", "typing")
-    ]
-    code = "\n".join(_code(_source(base)) for base in others)
-    return hashlib.sha256(code.encode()).hexdigest()[:16]
+    """Hash of the code of a class and of its bases outside the package, without comments and layout."""
+    library = ("builtins", "abc", "typing")
+    own = [base for base in kind.__mro__ if is_outside(base) and base.__module__ not in library]
+    return hashlib.sha256("\n".join(map(_code, own)).encode()).hexdigest()[:16]
 
 
-def _code(source: str) -> str:
-    """A source without comments and layout; unchanged where its lines do not parse by themselves."""
+def _code(kind: type) -> str:
+    source: str | None
+    try:
+        source = textwrap.dedent(inspect.getsource(kind))
+    except (OSError, TypeError) as error:
+        if (source := _cell_source(kind)) is None:
+            raise SpecError(
+                f"the source of class {kind.__name__} cannot be read, and the id of a run needs it; "
+                "define the class in a file, or in a notebook cell with a method of its own."
+            ) from error
     try:
         return ast.unparse(ast.parse(source))
-    except SyntaxError:
+    except SyntaxError:  # lines that do not parse by themselves
         return source
-
-
-def _source(kind: type) -> str:
-    try:
-        return textwrap.dedent(inspect.getsource(kind))
-    except (OSError, TypeError) as error:
-        if found := _cell_source(kind):
-            return found
-        raise SpecError(
-            f"the source of class {kind.__name__} cannot be read, and the id of a run needs it; "
-            "define the class in a file, or in a notebook cell with a method of its own."
-        ) from error
 
 
 def _cell_source(kind: type) -> str | None:

@@ -11,7 +11,6 @@ Tokenizer = Any  # a transformers.PreTrainedTokenizerBase
 
 
 def transformers() -> ModuleType:
-    """The package."""
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="IProgress not found")  # a notebook needs no bars of its own

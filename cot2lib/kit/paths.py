@@ -1,8 +1,4 @@
-"""Folders, found from the package and the environment, whatever the working directory.
-
-`records` is the one folder of shipped records that the core reads. An absent folder reads as "nothing shipped"
-(`cot2lib.runs.manifest`), so the core also works without the study.
-"""
+"""Folders, found from the package and the environment. An absent folder of records means that none is shipped."""
 
 import os
 from pathlib import Path

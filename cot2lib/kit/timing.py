@@ -28,16 +28,12 @@ def threads(count: int) -> Iterator[None]:
 
 def seconds(turn: Callable[[], object]) -> float:
     """Duration of one call in seconds, with all that it asked of a GPU."""
-    _wait()
+    wait = torch.cuda.synchronize if torch.cuda.is_initialized() else lambda: None
+    wait()
     began = time.perf_counter()
     turn()
-    _wait()
+    wait()
     return time.perf_counter() - began
-
-
-def _wait() -> None:
-    if torch.cuda.is_initialized():
-        torch.cuda.synchronize()
 
 
 def in_turns(turns: Mapping[Name, Callable[[], object]], rounds: int) -> dict[Name, list[float]]:
@@ -80,12 +76,21 @@ def told(label: str, total: int, done: int = 0) -> Iterator[Callable[[int], None
     every minute, as `say` writes them.
     """
     in_notebook = _in_notebook()
-    is_watched = _is_attended() if in_notebook else sys.stderr.isatty()
-    if is_watched:
+    if _is_attended() if in_notebook else sys.stderr.isatty():
         with tqdm(total=total, initial=done, desc=label, leave=not in_notebook) as bar:
             yield lambda step: bar.update(step - bar.n)
-    else:
-        yield _lines(label, total, done)
+        return
+    began = last = time.monotonic()
+    say(f"{label}: step {done} of {total}")
+
+    def tell(step: int) -> None:
+        nonlocal last
+        if since(last) >= TOLD_SECONDS and done < step < total:
+            left = since(began) * (total - step) / (step - done)
+            say(f"{label}: step {step} of {total}, about {span(left)} left")
+            last = time.monotonic()
+
+    yield tell
 
 
 def say(line: str) -> None:
@@ -108,17 +113,3 @@ def _is_attended() -> bool:
     """Whether a person runs this notebook: only then could its code ask for input."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     return bool(getattr(getattr(shell, "kernel", None), "_allow_stdin", False))
-
-
-def _lines(label: str, total: int, done: int) -> Callable[[int], None]:
-    began = last = time.monotonic()
-    say(f"{label}: step {done} of {total}")
-
-    def tell(step: int) -> None:
-        nonlocal last
-        if since(last) >= TOLD_SECONDS and done < step < total:
-            left = since(began) * (total - step) / (step - done)
-            say(f"{label}: step {step} of {total}, about {span(left)} left")
-            last = time.monotonic()
-
-    return tell

@@ -34,7 +34,7 @@ class Branches:
         return self.laid_out(deep[:, None])[:places, 0]
 
     def blocked(self, queries: Int[Tensor, " query"], keys: Int[Tensor, " key"]) -> Bool[Tensor, "query key"]:
-        """Keys that queries must not see: later ones, and those of other branches."""
+        """Keys that queries must not see, later ones and keys of other branches."""
         ahead = keys - queries[:, None]
         return (ahead > 0) | ((keys >= self.shared) & (ahead % self.count != 0))
 

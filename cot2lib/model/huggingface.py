@@ -1,7 +1,6 @@
-"""Conversion between one run of a `GPT2Stack` and Hugging Face's `GPT2LMHeadModel`.
+"""Conversion between one run of a `GPT2Stack` and Hugging Face's `GPT2LMHeadModel`; needs the extra `llm`.
 
-The parameter names are the same on both sides, so conversion is adding or dropping the run axis.
-Needs `transformers` (the extra `llm`).
+The parameter names are the same on both sides, so conversion adds or drops the run axis.
 """
 
 from collections.abc import Sequence
@@ -13,7 +12,7 @@ from cot2lib.kit import hugging_face
 
 
 def to_hf(stack, run: int):
-    """Run `run` of `stack` as a `GPT2LMHeadModel`, dropout 0, evaluation mode; SpecError without its package."""
+    """Run `run` of `stack` as a `GPT2LMHeadModel` without dropout, in evaluation mode."""
     transformers = hugging_face.transformers()
     shape = stack.shape
     config = transformers.GPT2Config(
@@ -41,9 +40,8 @@ def to_hf(stack, run: int):
 def from_hf(cls, models: Sequence):
     """A stack of class `cls` with the weights of `models`.
 
-    Raises:
-        SpecError: without models, if they differ in shape, or for a model that is not GPT-2 as the stack computes
-            it: tied embeddings, tanh GELU, MLP of width 4d, plain scaled attention, layer norms with eps 1e-5.
+    Raises SpecError without models, if they differ in shape, or for a model that is no GPT-2 as the stack computes it,
+    with tied embeddings, tanh GELU, an MLP of width 4d, plain scaled attention and layer norms with eps 1e-5.
     """
     if not models:
         raise SpecError("no models were given; a stack needs at least one.")

@@ -1,11 +1,10 @@
 """`GPT2Stack`: R independent GPT-2 models of one shape as one set of tensors with a leading `run` axis.
 
-Architecture and initialisation are those of Hugging Face's `GPT2LMHeadModel` (pre-LN, learned
-positions, tanh GELU, tied output embedding), the model the paper and the authors' code train;
-`to_hf` and `from_hf` convert, and with equal weights logits and gradients are equal. Differences:
-the `run` axis; inputs are embeddings, since a continuous thought is a mixture of them (paper,
-section 2: z_t = E^T alpha_t); prompts are padded on the left; the last layer computes queries and
-MLP only for the positions asked for; dropout multipliers come from `cot2lib.kit.random`.
+Architecture and initialisation are those of Hugging Face's `GPT2LMHeadModel` (pre-LN, learned positions, tanh GELU,
+tied output embedding), the model that the paper and the authors' code train; with equal weights logits and gradients
+are equal. Differences: the `run` axis; inputs are embeddings, because a continuous thought is a mixture of them
+(paper, section 2: z_t = E^T alpha_t); prompts are padded on the left; the last layer computes queries and MLP only for
+the positions that are needed; dropout multipliers come from `cot2lib.kit.random`.
 """
 
 import math
@@ -22,7 +21,6 @@ from cot2lib.kit import random
 from cot2lib.kit.frozen import as_int, positive
 from cot2lib.kit.random import Site
 from cot2lib.model.branches import ONE, Branches
-from cot2lib.model.dropout import Dropout, Scales, drop
 
 Hidden = Float[Tensor, "run batch position d"]
 Outputs = Float[Tensor, "run batch output d"]
@@ -32,9 +30,36 @@ Mask = Float[Tensor, "*lead query key"]  # 0 where a query may look, else the mo
 Sees = Bool[Tensor, "depth depth"] | None  # which positions each may attend to, None for all before it
 Heads = Float[Tensor, "run batch head _ d_head"]  # the axis _ holds positions
 Extend = Callable[[Heads, Heads], tuple[Heads, Heads]]  # a layer's new keys and values -> all it has so far
+Scales = Float[Tensor, "run _"] | None  # dropout multipliers of one site, a row for each run; None for all one
 Sites = Sequence[Scales]  # dropout of the attention weights, of the attention and of the MLP
 NO_DROPOUT: Sites = (None, None, None)
 GPT2_SD = 0.02  # of drawn weights
+
+
+def drop(x: Float[Tensor, "run ..."], scales: Scales) -> Float[Tensor, "run ..."]:
+    return x if scales is None else x * scales.view(x.shape)
+
+
+class Dropout:
+    """Dropout multipliers of one training step, keyed so that a run does not depend on what it was stacked with.
+
+    Args:
+        keys: the step's key of each run.
+        counter: `random.counters` of enough draws for the longest pass (`GPT2Stack.dropout_counter`).
+        probability: of a zero.
+    """
+
+    def __init__(self, keys: Int[Tensor, " run"], counter: Int[Tensor, " draw"], probability: float):
+        self.keys, self.counter, self.probability = keys, counter, probability
+        self.passes = 0
+
+    def scales(self, lanes: Sequence[int]) -> Sequence[Scales]:
+        """The next pass's multipliers, (run, lanes of the site) for each site."""
+        keys = random.fold(self.keys, self.passes) if self.passes else self.keys
+        self.passes += 1
+        counter = self.counter[: -(-sum(lanes) // random.LANES)]
+        scales = random.dropout_scales(keys, counter, self.probability)
+        return scales[:, : sum(lanes)].split(list(lanes), dim=1)
 
 
 class Linear(nn.Module):
@@ -179,11 +204,9 @@ class GPT2Stack(nn.Module):
         vocab_size, positions, d_model, layers, heads: shape of each model.
         seeds: one initialisation seed per run (default 0..runs-1); run r's weights depend on seeds[r] alone.
         pairs: whether ids may stand for two tokens (see `embed`).
-        padding_counts: whether places are counted with the padding before a prompt.
+        padding_counts: whether positions count the padding before a prompt.
 
-    Raises:
-        SpecError: if a size is no whole number of at least 1, `heads` does not divide `d_model`, there is not one
-            seed per run.
+    Raises SpecError for a size below 1, `heads` that do not divide `d_model`, or not one seed per run.
     """
 
     def __init__(
@@ -241,9 +264,8 @@ class GPT2Stack(nn.Module):
     def embed(self, ids: Int[Tensor, "*runs batch position"]) -> Hidden:
         """Embeddings of token ids, the same for every run (batch, position) or one set per run.
 
-        Of a stack with pairs, id V (1 + a) + b is the sum of the embeddings of tokens a and b.
-
-        Raises SpecError for ids outside the vocabulary, where looking costs nothing.
+        In a stack with pairs, id V (1 + a) + b is the sum of the embeddings of tokens a and b. On a CPU, ids outside
+        the vocabulary raise SpecError.
         """
         vocab = self.shape["vocab_size"]
         if ids.device.type == "cpu" and ids.numel():
@@ -305,7 +327,7 @@ class GPT2Stack(nn.Module):
     ) -> Outputs:
         """States after the final layer norm at the last `outputs` positions (default: all).
 
-        `branches` says how the positions, those of the cache included, branch; `sees`, which positions along a branch
+        `branches` says how the positions, the cache included, branch; `sees`, which positions along a branch
         each may attend to, by default all before it.
         """
         length, past = x.shape[2], cache.length if cache else 0

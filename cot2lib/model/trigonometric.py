@@ -1,10 +1,9 @@
 """A trigonometric embedding table: every token is a number, turned on circles at several frequencies.
 
-The paper's construction for MNNS (its appendix on theory) stores a number n as (cos wn, sin wn) at one frequency w,
-each partial sum in a pair of coordinates of its own. A language model has one embedding for each token and mixes
-them, and for that one frequency is too few: a mixture of sums that lie symmetrically around 0 keeps nothing but the
-product of the cosines of the digits. So each number is turned at several frequencies. How the trained model of the
-paper's remark embeds numbers is not said.
+The paper's construction for MNNS stores a number n as (cos wn, sin wn) at one frequency w, each partial sum in a pair
+of coordinates of its own. A language model has one embedding for each token and mixes them, and one frequency is too
+few for that: a mixture of sums that lie symmetrically around 0 keeps nothing but the product of the cosines of the
+digits. So each number is turned at several frequencies. The paper does not say how its trained model embeds numbers.
 """
 
 import math
@@ -47,7 +46,7 @@ def check_width(d_model: int) -> None:
 def frequencies(count: int, period: int) -> Float[Tensor, " frequency"]:
     """`count` whole frequencies from 1 to half the period, as evenly as whole numbers allow.
 
-    Neighbouring numbers are told apart by the high ones, near and far by the low ones.
+    The high ones distinguish neighbouring numbers, the low ones near and far.
     """
     return torch.linspace(1, period // 2, count, dtype=torch.float64).round()
 

@@ -32,7 +32,6 @@ class RunSpec(Run):
     """One supervised training run.
 
     Attributes:
-        task, model, supervision, recipe: see their classes.
         thought: how the run thinks when it is evaluated; in training too, where it is fed its own thoughts.
         seed: split, initialisation, data order and dropout, all together, as in the authors' code.
         split: the seed of the split where it is not that of the rest.

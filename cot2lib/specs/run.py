@@ -35,7 +35,9 @@ class Model(Frozen):
     """A GPT-2 model: its shape and where its token embeddings start.
 
     Attributes:
-        d_model, layers, heads: shape.
+        d_model: width.
+        layers: number of blocks.
+        heads: attention heads of each.
         embedding: "learned": drawn at random and trained; "cosine": the table of
             `cot2lib.model.trigonometric` for the task's numbers, trained on; "cosine, frozen": the same, never
             changed.

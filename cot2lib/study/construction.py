@@ -13,6 +13,7 @@ from torch import Tensor
 from cot2lib.errors import SpecError
 from cot2lib.kit.frozen import positive
 from cot2lib.metrics import Values
+from cot2lib.study import construction_layer as layer
 from cot2lib.study import look, show
 from cot2lib.study.construction_block import best_rates, last_steps
 from cot2lib.study.frame import at
@@ -20,10 +21,11 @@ from cot2lib.study.look import Shown, panels
 from cot2lib.study.report import PERCENT
 from cot2lib.study.series import BLUE, LOOKS
 from cot2lib.tasks import MNNS
-from cot2lib.theory import propositions as layer
-from cot2lib.theory.construction import VARIANTS, TrigMNNS, checked_digits, sufficient_sharpness
-from cot2lib.theory.propositions import exact_match, multisets, optima, smallest_sharpness
 from cot2lib.theory.variants import TaggedMNNS
+
+from cot2lib.theory.construction import (  # isort: skip
+    VARIANTS, TrigMNNS, checked_digits, exact_match, multisets, optima, sufficient_sharpness,
+)  # fmt: skip
 
 PERFECT = 100.0
 DRAWN = 6  # digits whose states can be drawn
@@ -135,7 +137,7 @@ def exact_table(length: int) -> pd.DataFrame:
         models = {which: TrigMNNS(length, task.bound, name, dtype=dtype) for which, dtype in PRECISIONS.items()}
         solved = {which: int((model.solve(task.digits) == task.answers).sum()) for which, model in models.items()}
         one = models["float64"]
-        sizes = {"d": one.layout.width, "passes": one.passes, "c": f"{one.sharpness.softmax:.0f}"}
+        sizes = {"d": one.layout.width, "passes": one.passes, "c": f"{one.sharpness:.0f}"}
         right = {f"right of {task.size}, {which}": count for which, count in solved.items()}
         rows.append({"variant": name, "changed": changed} | right | sizes)
     return pd.DataFrame(rows)
@@ -180,7 +182,7 @@ def smallest(lengths: Sequence[int]) -> pd.DataFrame:
     positive(**{f"lengths[{place}]": length for place, length in enumerate(lengths)})
     grid = pd.DataFrame(product(lengths, ("biased", "repaired")), columns=["n", "variant"])
     law = [sufficient_sharpness(n, BOUND * n, VARIANTS[name]) for n, name in grid.itertuples(index=False)]
-    least = [smallest_sharpness(n, name) for n, name in grid.itertuples(index=False)]
+    least = [layer.smallest_sharpness(n, name) for n, name in grid.itertuples(index=False)]
     return grid.assign(**{"smallest c": least, "sufficient c": law})
 
 

@@ -62,7 +62,7 @@ def held_states(task: Reachability, rows: Rows) -> Held:
     backward = supervision.backward_counts(graph, target)
     further = forward
     for _ in range(task.states - hops):  # no way without a repetition is longer
-        further = [*further, supervision.spread(further[-1], graph[0])]
+        further = [*further, supervision.push_mass(further[-1], graph[0])]
     frontier = torch.stack(forward[1:], 1) > 0
     reached = torch.stack(further[1:], 1).sum(1) > 0
     return Held(frontier, frontier & (torch.stack(backward[1:], 1) > 0), reached)

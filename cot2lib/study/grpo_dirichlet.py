@@ -14,7 +14,7 @@ from torch import Tensor
 from cot2lib import runs
 from cot2lib.decode import decode, rules
 from cot2lib.errors import SpecError
-from cot2lib.kit import random
+from cot2lib.kit import dirichlet, random
 from cot2lib.kit.random import Site
 from cot2lib.study import policies, show
 from cot2lib.study.frame import called
@@ -22,7 +22,6 @@ from cot2lib.study.look import Shown, panels
 from cot2lib.study.reward_runs import simplex
 from cot2lib.study.series import BLUE, ORANGE
 from cot2lib.study.sweeps import BEST_GAMMA, GAMMAS, starts
-from cot2lib.theory import claims
 from cot2lib.thoughts import Base, Dirichlet, State
 from cot2lib.training.data import stack_data
 
@@ -104,8 +103,8 @@ def scales(alpha: Float[Tensor, " token"], gammas: Sequence[float], samples: int
                 "gamma": gamma,
                 "entropy": torch.special.entr(found).sum(-1).mean().item(),
                 "distance": (found - alpha).square().sum(-1).mean().sqrt().item(),
-                "entropy, formula": claims.point_entropy(alpha, gamma).item(),
-                "distance, formula": claims.point_variance(alpha, gamma).sum().sqrt().item(),
+                "entropy, formula": dirichlet.mean_entropy(alpha, gamma).item(),
+                "distance, formula": dirichlet.variance(alpha, gamma).sum().sqrt().item(),
             }
         )
     return pd.DataFrame(rows).assign(most=torch.special.entr(alpha).sum().item())

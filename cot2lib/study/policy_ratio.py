@@ -29,10 +29,10 @@ from cot2lib.specs.profiles import shortened, spec
 from cot2lib.study import series, show
 from cot2lib.study.frame import at, called
 from cot2lib.study.look import Shown, panels, ticked
+from cot2lib.study.policy_ratio_examples import Shared, entropies
 from cot2lib.study.report import recipe
 from cot2lib.study.series import LOOKS, SKY
 from cot2lib.tasks import MNNS
-from cot2lib.theory.one_parameter import Shared, entropies
 from cot2lib.thoughts import MTS
 from cot2lib.training.data import stack_data
 from cot2lib.training.grpo import Densities, GRPOTrainer, There, Traces, replayed

@@ -17,7 +17,7 @@ from cot2lib.study.report import PERCENT
 from cot2lib.tasks import ProntoQA
 from cot2lib.tasks.prontoqa import HOPS, READINGS, TWINS
 from cot2lib.tasks.reachability import token
-from cot2lib.tasks.variants import INPUTS, MOVED, NEITHER, Blocked, ancestors, degrees, mean, with_none
+from cot2lib.tasks.variants import INPUTS, MOVED, NEITHER, Blocked, ancestors, degrees
 
 # Names of tests, which stand in the records
 UNSEEN, SEEN, RENAMED = "drawn names", "seen graphs", "seen graphs, new names"
@@ -137,7 +137,7 @@ def shortcuts(task: ProntoQA) -> dict[str, float]:
     stands = (task.graphs.negative == no[:, None]) & asked if task.reading == "sign" else asked
 
     def has(counts: Int[Tensor, "input name"], least: int) -> Bool[Tensor, " input"]:
-        return (stands & (with_none(counts).gather(1, start) >= least)).any(1)
+        return (stands & (torch.nn.functional.pad(counts, (0, 1)).gather(1, start) >= least)).any(1)
 
     yes = {
         "the question says in": ~no,
@@ -146,4 +146,7 @@ def shortcuts(task: ProntoQA) -> dict[str, float]:
         "it leads to two others or more": has(out, 3),
         "it has two ancestors or more": has(ancestors(task), 2),
     }
-    return {name: PERCENT * mean(said == (task.answer_ids == token("True"))) for name, said in yes.items()}
+    return {
+        name: PERCENT * (said == (task.answer_ids == token("True"))).double().mean().item()
+        for name, said in yes.items()
+    }

@@ -15,7 +15,7 @@ from cot2lib.errors import SpecError
 from cot2lib.specs.profiles import METHODS, spec
 from cot2lib.study.look import Shown, panels
 from cot2lib.study.series import BLUE, ORANGE
-from cot2lib.supervision import TIES, check_budget, forward_counts, hindsight_targets, share_of_group
+from cot2lib.supervision import TIES, check_budget, forward_counts, hindsight_targets, kept_fraction
 from cot2lib.tasks import MNNS
 
 LONGEST = 12  # digits of which all 2^m trajectories are drawn
@@ -78,7 +78,7 @@ def tie_effects(task: MNNS, budgets: Sequence[int]) -> pd.DataFrame:
     differ = lambda one, other: ((one - other).abs() > 1e-9).flatten(1).any(1)
     rows = []
     for budget in budgets:
-        shares = share_of_group(finals, task.score, budget)
+        shares = kept_fraction(finals, task.score, budget)
         inside = ((shares > 0) & (shares < 1) & (finals > 0)).any(1)
         minus, plus, shared = (hindsight_targets(task, budget, ties) for ties in TIES)
         rows.append([budget, *map(percent, (inside, differ(minus, plus), differ(minus, shared)))])

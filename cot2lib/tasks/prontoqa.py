@@ -1,33 +1,29 @@
 """ProntoQA: does a chain of concepts lead from an entity to a property?
 
 All questions of the published generator at five hops have one shape: an entity with two facts, five concepts in a
-chain, a property at its end, and beside each concept of the chain one further concept and one property. One more
-concept, which nothing leads to, has an edge to the property that is asked for. Names, the order of edges and signs
-are all that differs. So the shape is written down here, 26 nodes and 25 edges (24 under the first reading).
+chain, a property at its end, and a further concept and a property for each concept of the chain. One more concept,
+which nothing leads to, has an edge to the property in question. Names, the order of edges and signs are all that
+differs, so the shape is written down here: 26 nodes and 25 edges (24 under the first reading).
 
-The paper's text and its source differ in what is asked, and both are here:
+The paper's text and its source differ in the question, and both are here. The third is a control of our own:
 
 * `reading="reachable"`: whether the property is reached, as the paper says. In the published graphs it always is. Here
-  the concept that nothing leads to has a property of its own, which half of the questions ask for. No edge is
-  negative.
+  the concept that nothing leads to has a property of its own, which half of the questions name. No edge is negative.
 * `reading="sign"`: the source task. The property is always reached, the edges to it from the chain and from the other
-  concept have opposite signs, and the answer says whether the sign of the chain's edge is that of the question.
+  concept have opposite signs, and the answer says whether the chain's edge has the sign of the question.
+* `reading="twins"`: as the first reading, on two halves of the same shape, each with a chain of its own. The question
+  names the end of either. Nothing but the way from the entity tells one end from the other. The other readings need no
+  chain: it is enough to see whether an edge enters the concept before the property, or to take the sign of the edge
+  from the concept that an edge enters.
 
-Neither reading needs a chain. Under the first it is enough to see whether an edge enters the concept before the
-property, under the second to take the sign of the edge from the concept that an edge enters. So there is a control of
-our own, that no data set has:
-
-* `reading="twins"`: as the first reading, of two halves of the same shape, each with a chain of its own. The question
-  asks for the end of either. Nothing but the way from the entity tells one end from the other.
-
-For "no" questions of all but the second reading the discrete chain ends in the property of the entity's chain. The
-shape is the same for all graphs, so names by age would give the answer away. Names are drawn once or fresh.
+For "no" questions of all but the second reading the discrete chain ends in the property of the entity's chain. Names
+by age would give the answer away, so they are drawn once or fresh.
 """
 
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -42,7 +38,7 @@ TWINS = "twins"  # our control
 HOPS = 6  # edges from the entity to the property
 NEGATIVE = 0.31  # of edges to properties: with the two last ones 4.1 of 12, as published
 
-# Nodes: the entity, the chain (its end is the property), beside it concepts and their properties, and what is apart.
+# Nodes: the entity, the chain (its end is the property), further concepts and properties, and what is apart.
 ENTITY, CHAIN, END = 0, (1, 2, 3, 4, 5), 6
 BESIDE = (7, 8, 9, 10, 11, 12)  # a sibling of each node of the chain, and of its end
 OF_CHAIN, OF_BESIDE = (13, 14, 15, 16), (17, 18, 19, 20, 21)  # properties
@@ -54,23 +50,17 @@ CONCEPTS = [
 ]  # fmt: skip
 PROPERTIES = [*zip(CHAIN, OF_CHAIN), *zip(BESIDE, OF_BESIDE)]
 
-# A half of the control: each node of a chain leads to the next one and to one beside it.
+# A half of the control: each node of a chain leads to the next one and to a sibling of it.
 HALF = [*pairwise((ENTITY, *CHAIN, END)), *zip((ENTITY, *CHAIN), BESIDE)]
 HALF_NODES = 13
 
 
 class Questions(NamedTuple):
-    """The entity and the properties that are asked about.
-
-    Attributes:
-        graphs: their first option is the end of the chain.
-        yes: whether the answer is True.
-        negated: whether the question says "not in".
-    """
+    """Graphs, whose first option is the end of the chain, and what is asked about them."""
 
     graphs: Graphs
-    yes: Bool[Tensor, " input"]
-    negated: Bool[Tensor, " input"]
+    yes: Bool[Tensor, " input"]  # whether the answer is True
+    negated: Bool[Tensor, " input"]  # whether the question says "not in"
 
 
 @dataclass(frozen=True)
@@ -78,27 +68,25 @@ class ProntoQA(Reachability):
     """The task at five hops.
 
     Args:
-        inputs: questions, those held out included; 10,000 as published.
-        reading: what is asked, see the module.
-        naming, grammar, frontier, seed: see `cot2lib.tasks.reachability`; the seed is that of the questions.
+        inputs: number of questions, the held-out ones included.
+        reading: "reachable", "sign" or "twins" (`cot2lib.tasks.prontoqa`).
+        naming, grammar, frontier, seed: see `cot2lib.tasks.reachability`.
     """
 
     inputs: int = 10_000
-    reading: str = "reachable"
+    reading: Literal["reachable", "sign", "twins"] = "reachable"
     names, most_hops = 26, HOPS
     most_edges = len(CONCEPTS) + len(PROPERTIES) + 3
     question_tokens = 4
 
     def __post_init__(self):
         super().__post_init__()
-        if self.reading not in (*READINGS, TWINS):
-            raise SpecError(f"reading={self.reading!r}: choose one of {', '.join((*READINGS, TWINS))}.")
         if self.naming == "age":
             raise SpecError("naming='age': all questions of ProntoQA have one shape; choose 'once' or 'fresh'.")
 
     @property
     def name(self) -> str:
-        return f"ProntoQA, {', '.join([self.reading, *self.marks])}"
+        return f"ProntoQA, {', '.join([self.reading, *self.name_suffixes])}"
 
     @property
     def roles(self) -> int:
@@ -128,7 +116,7 @@ class ProntoQA(Reachability):
 
     @property
     def _property(self) -> Int[Tensor, " input"]:
-        """Token of the property that is asked for: the chain's end, or what is apart; under `sign` always the end."""
+        """Token of the property in question, the chain's end or what is apart; under `sign` always the end."""
         other = ~self._questions.yes & (self.reading != "sign")
         return self.state_ids[torch.where(other, self.options[:, 1], self.options[:, 0])]
 

@@ -1,32 +1,32 @@
-"""ProsQA: of two nodes without a way on, which one is reached from the root?
+"""ProsQA: which one of two nodes without a way on is reached from the root?
 
-Graphs grow as COCONUT's appendix describes: nodes come one by one, each chooses parents among those before it, deeper
-ones more likely, and mostly such that it stays a descendant of one root alone. The question names one of both roots, a
-leaf that it alone reaches (the target) and a leaf that the other one alone reaches.
+Graphs grow as COCONUT's appendix describes: nodes come one by one, each chooses parents among the nodes before it,
+deeper ones more likely, and mostly such that it stays a descendant of one root alone. The question names one of both
+roots, a leaf that it alone reaches (the target) and a leaf that the other root alone reaches.
 
-Where we differ from the published data: the two leaves have as many parents as each other and lie at depths that
-differ by at most one, edges come in random order, and options in either order. So degrees do not give the answer away.
-Depth still does in part: the target is more often the deeper leaf. `cot2 measure questions` tests models
-where both are equally deep. The paper's question is of "5 hops"; the published graphs have 3 to 6. We take four by
-default, their commonest number, or with `hops=None` the whole range, in which three are more common than there, and
-six are hardly met. A `mixture` sets the share of every number of hops, beyond six too. For more than four hops its
-graphs grow longer chains: deep nodes are chosen as parents more often, by a power of their weight.
-
-A new node that drew no parent draws again in nine of ten cases, which brings the number of sources to that of the
-published graphs. That share and the range of nodes were chosen by looking at their statistics.
+Where we differ from the published data: both leaves have as many parents and depths that differ by at most one, edges
+come in random order, and options in either order, so that degrees do not give the answer away. Depth still does in
+part, because the target is more often the deeper leaf (`cot2 measure questions` tests models where both are equally
+deep). The published graphs have 3 to 6 hops. We take four by default, their commonest number; `hops=None` gives the
+whole range, and a `mixture` sets the share of every number of hops, beyond six too. A new node that drew no parent
+draws again in nine of ten cases, so that there are as many sources as in the published graphs.
 """
 
+import hashlib
+import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
-from cot2lib.errors import SpecError
+from cot2lib.errors import SpecError, brief
+from cot2lib.kit.files import fetched
 from cot2lib.tasks.reachability import MOST_HOPS, Graphs, Reachability, token
 
 
@@ -40,12 +40,12 @@ class Size(NamedTuple):
 
 SIZES = {19: Size(13, 19, 32), 28: Size(18, 28, 54), 60: Size(40, 60, 120)}  # by the number of names
 AT_ONCE = 4096  # graphs that grow together
-PATIENCE = 8  # such lots, of which each should give a question or more
+EMPTY_BATCHES = 8  # batches that may give fewer questions than one each
 FEWEST_HOPS = 3
 USUAL_HOPS = 4  # up to here graphs of a mixture grow as all others do
 REDRAWN = 0.9
 NEAR = 0.35  # the share of new nodes that keep to descendants of one root; as many keep to the other's
-FAR = 99  # hops to a node that is not reached
+UNREACHED = 99  # hops to a node that is not reached; more than any graph has
 
 
 @dataclass(frozen=True)
@@ -53,12 +53,13 @@ class ProsQA(Reachability):
     """The task with `names` names.
 
     Args:
-        inputs: graphs, those held out included.
+        inputs: number of graphs, the held-out ones included.
         names: 19, which the paper's vocabulary can hold, 28 as in the published graphs, or 60.
         hops: of the shortest way to the target; None for 3 to 6, or for a mixture.
-        mixture: share of questions of 3, 4, ... hops, which come in random order; () leaves it to the graphs.
+        mixture: share of questions of 3, 4, ... hops; () leaves it to the graphs. Above four hops its graphs grow
+            longer chains, because deep nodes are chosen as parents more often.
         parents: mean of the Poisson law of a node's parents, before a node without any draws again.
-        naming, grammar, frontier, seed, waiting: see `cot2lib.tasks.reachability`; the seed is that of the graphs.
+        naming, grammar, frontier, seed, waiting: see `cot2lib.tasks.reachability`.
     """
 
     inputs: int = 18_886
@@ -82,7 +83,7 @@ class ProsQA(Reachability):
         hops = f"{FEWEST_HOPS}-{self.most_hops}" if self.hops is None else self.hops
         shares = [f"shares {'/'.join(f'{share:g}' for share in self.mixture)}"] if self.mixture else []
         more = [f"{self.inputs} graphs"] if self.inputs != ProsQA.inputs else []
-        return f"ProsQA, {', '.join([f'{self.names} names', f'{hops} hops', *shares, *self.marks, *more])}"
+        return f"ProsQA, {', '.join([f'{self.names} names', f'{hops} hops', *shares, *self.name_suffixes, *more])}"
 
     @property
     def most_hops(self) -> int:
@@ -125,32 +126,26 @@ class ProsQA(Reachability):
 
 
 class Forest(NamedTuple):
-    """Graphs as they grow.
+    """Graphs as they grow."""
 
-    Attributes:
-        above: whether there is an edge from a node to another, (graph, from, to).
-        depth: hops from the nearest source.
-        away: hops from either root, (graph, root, node); `FAR` where there is no way.
-    """
-
-    above: np.ndarray
-    depth: np.ndarray
-    away: np.ndarray
+    adjacency: Bool[np.ndarray, "graph from to"]
+    depth: Int[np.ndarray, "graph node"]  # hops from the nearest source
+    away: Int[np.ndarray, "graph root node"]  # hops from either root; `UNREACHED` where there is no way
 
 
 @lru_cache(maxsize=8)
 def grown(inputs: int, names: int, hops: int | None, parents: float, seed: int) -> Graphs:
-    """So many graphs with a question that degrees do not answer; the same for the same arguments."""
+    """Graphs with a question that degrees do not answer, the same for the same arguments."""
     return Graphs(*map(torch.from_numpy, _found(inputs, names, hops, parents, np.random.default_rng([seed, 0]))))
 
 
 @lru_cache(maxsize=8)
 def mixed(inputs: int, names: int, mixture: tuple[float, ...], parents: float, seed: int) -> Graphs:
-    """The same with a share of each number of hops from three on, in random order; errors as `grown`."""
+    """The same with a share of each number of hops from three on, in random order."""
     rng = np.random.default_rng([seed, 4])
     counts = np.diff(np.round(inputs * np.cumsum([0.0, *mixture]))).astype(int).tolist()
     parts = [
-        _found(count, names, hops, parents, rng, steep=max(1, hops - USUAL_HOPS + 1))
+        _found(count, names, hops, parents, rng, depth_power=max(1, hops - USUAL_HOPS + 1))
         for hops, count in enumerate(counts, FEWEST_HOPS)
         if count
     ]
@@ -159,87 +154,170 @@ def mixed(inputs: int, names: int, mixture: tuple[float, ...], parents: float, s
 
 
 def _found(
-    inputs: int, names: int, hops: int | None, parents: float, rng: np.random.Generator, steep: int = 1
+    inputs: int, names: int, hops: int | None, parents: float, rng: np.random.Generator, depth_power: int = 1
 ) -> list[np.ndarray]:
     size, count = SIZES[names], 0
     found: list[tuple[np.ndarray, ...]] = []
     while count < inputs:
-        if len(found) >= PATIENCE and count < len(found):
+        if len(found) >= EMPTY_BATCHES and count < len(found):
             raise SpecError(
                 f"{count} of {len(found) * AT_ONCE} graphs of {names} names have a question of {hops} hops; choose "
                 "fewer hops or parents, or more names."
             )
         nodes = rng.integers(size.least, size.most + 1, AT_ONCE)
-        forest = grow(rng, nodes, names, parents, steep)
+        forest = grow(rng, nodes, names, parents, depth_power)
         found.append(_asked(rng, forest, nodes, hops, size.edges))
         count += len(found[-1][0])
     return [np.concatenate(part)[:inputs] for part in zip(*found)]
 
 
-def grow(rng: np.random.Generator, nodes: np.ndarray, names: int, parents: float, steep: int = 1) -> Forest:
-    """Graphs of so many `nodes` each; nodes 0 and 1 are the roots. Depth weighs by the power `steep` in the choice of
-    parents."""
+def grow(rng: np.random.Generator, nodes: np.ndarray, names: int, parents: float, depth_power: int = 1) -> Forest:
+    """Graphs with the given numbers of nodes, of which 0 and 1 are the roots; parents weigh by a power of depth."""
     count, rows = len(nodes), np.arange(len(nodes))
-    above = np.zeros((count, names, names), bool)
-    depth, away = np.zeros((count, names), int), np.full((count, 2, names), FAR, np.int8)
+    adjacency = np.zeros((count, names, names), bool)
+    depth, away = np.zeros((count, names), int), np.full((count, 2, names), UNREACHED, np.int8)
     away[:, 0, 0] = away[:, 1, 1] = 0
     # numbers of parents 0..names - 1: Poisson's, but zero is drawn again with chance `REDRAWN`
     likely = np.array([parents**k / math.factorial(k) for k in range(names)])
     likely[0] *= 1 - REDRAWN
-    chances, weight = np.cumsum(likely / likely.sum()), steep * np.log1p(1.5 * np.arange(names))
+    chances, weight = np.cumsum(likely / likely.sum()), depth_power * np.log1p(1.5 * np.arange(names))
     for new in range(2, names):
-        reached = away[:, :, :new] < FAR  # (graph, root, node)
+        reached = away[:, :, :new] < UNREACHED  # (graph, root, node)
         draw, wanted = rng.random(count), np.searchsorted(chances, rng.random(count))
-        shut = np.select([draw <= NEAR, draw <= 2 * NEAR], [1, 0], 2)  # the root whose descendants may not be chosen
-        free = np.where((shut == 2)[:, None], True, ~reached[rows, np.minimum(shut, 1)])
+        excluded = np.select([draw <= NEAR, draw <= 2 * NEAR], [1, 0], 2)  # root whose descendants are no parents
+        free = np.where((excluded == 2)[:, None], True, ~reached[rows, np.minimum(excluded, 1)])
         keys = weight[depth[:, :new]] - np.log(-np.log(rng.random((count, new))))
         keys = np.where(free, keys, -np.inf)
         best = np.argsort(-keys, axis=1)
         chosen = np.zeros((count, new), bool)
         np.put_along_axis(chosen, best, np.arange(new) < wanted[:, None], 1)
         chosen &= free & (nodes > new)[:, None]
-        above[:, :new, new] = chosen
-        nearest = np.where(chosen, depth[:, :new], FAR).min(1)
-        depth[:, new] = np.where(nearest < FAR, nearest + 1, 0)
-        away[:, :, new] = np.minimum(np.where(chosen[:, None], away[:, :, :new], FAR).min(2) + 1, FAR)
-    return Forest(above, depth, away)
+        adjacency[:, :new, new] = chosen
+        nearest = np.where(chosen, depth[:, :new], UNREACHED).min(1)
+        depth[:, new] = np.where(nearest < UNREACHED, nearest + 1, 0)
+        away[:, :, new] = np.minimum(np.where(chosen[:, None], away[:, :, :new], UNREACHED).min(2) + 1, UNREACHED)
+    return Forest(adjacency, depth, away)
 
 
 def _asked(rng: np.random.Generator, forest: Forest, nodes: np.ndarray, hops: int | None, most_edges: int) -> tuple:
+    """The fields of `Graphs` for the graphs with a fair question; it asks for the deepest target."""
     count, names = len(nodes), forest.depth.shape[1]
     rows = np.arange(count)
     root = rng.integers(0, 2, count)
-    luck, shuffle = rng.random((2, count, names * names))
+    uniforms, shuffle = rng.random((2, count, names * names))
     mine, theirs = forest.away[rows, root].astype(int), forest.away[rows, 1 - root].astype(int)  # (graph, node)
-    leaf = ~forest.above.any(2) & (np.arange(names) < nodes[:, None])
+    leaf = ~forest.adjacency.any(2) & (np.arange(names) < nodes[:, None])
     wanted = (mine == hops) if hops else (mine >= FEWEST_HOPS) & (mine <= MOST_HOPS)
-    target, other = leaf & wanted & (theirs == FAR), leaf & (theirs < FAR) & (mine == FAR)
-    few = forest.above.sum((1, 2)) <= most_edges
+    target, other = leaf & wanted & (theirs == UNREACHED), leaf & (theirs < UNREACHED) & (mine == UNREACHED)
+    few = forest.adjacency.sum((1, 2)) <= most_edges
     able = np.flatnonzero(target.any(1) & other.any(1) & few)
-    pairs = _pairs(forest.above[able], mine[able], theirs[able], target[able], other[able], luck[able])
-    kept, chosen = able[pairs >= 0], pairs[pairs >= 0]
+    near, far = mine[able], theirs[able]
+    degree = forest.adjacency[able].sum(1)  # of entering edges
+    fair = (degree[:, :, None] == degree[:, None]) & (abs(near[:, :, None] - far[:, None]) <= 1)
+    pairs = (target[able][:, :, None] & other[able][:, None] & fair).reshape(len(able), -1)  # target * names + other
+    deepest = np.where(pairs, uniforms[able] + np.repeat(near, names, axis=1), -1)  # uniforms choose among several
+    kept, chosen = able[pairs.any(1)], deepest.argmax(1)[pairs.any(1)]
     options = np.stack(np.divmod(chosen, names), 1)
-    flat = forest.above[kept].reshape(-1, names * names)
+    flat = forest.adjacency[kept].reshape(-1, names * names)
     order = np.argsort(np.where(flat, shuffle[kept], 2.0), axis=1)[:, :most_edges]  # -1 after the last edge
     there = np.take_along_axis(flat, order, 1)[..., None]
     edges = np.where(there, np.stack(np.divmod(order, names), 2), -1)  # (graph, edge, 2)
     return edges, np.zeros(edges.shape[:2], bool), nodes[kept], mine[kept, options[:, 0]], root[kept], options
 
 
-def _pairs(
-    above: Bool[np.ndarray, "graph name name"],
-    mine: Int[np.ndarray, "graph name"],
-    theirs: Int[np.ndarray, "graph name"],
-    target: Bool[np.ndarray, "graph name"],
-    other: Bool[np.ndarray, "graph name"],
-    luck: Float[np.ndarray, "graph pair"],
-) -> Int[np.ndarray, " graph"]:
-    """Target and other leaf of each question, as target * names + other; -1 where degrees or depths tell all apart.
+# Published questions
 
-    The deepest target is asked for, and `luck` chooses among several.
+FIELDS = ("idx_to_symbol", "edges", "steps", "root", "target", "neg_target")
+OPTIONS = {"naming", "grammar", "frontier", "seed", "deal", "padding_counts", "waiting"}
+ADDRESS = "https://raw.githubusercontent.com/facebookresearch/coconut/main/data/{}"
+CHECKSUMS = {"prosqa_valid.json": "c74e0de24f1e90ec48b1a993e6458a7be4caeef3928f5104e3c2e45d689a5249"}
+
+
+@dataclass(frozen=True)
+class PublishedProsQA(ProsQA):
+    """Published questions, of one of COCONUT's JSON files (`published`).
+
+    A file is a list of questions, each with `edges` between node numbers, `idx_to_symbol`, `root`, `target`,
+    `neg_target` and the `steps` of one shortest way. Node numbers give the order in which a graph grew; with
+    `naming="age"` they become the names. A file sorts edges by the node that they enter, so that age shows even where
+    names do not; here the seed shuffles edges and options. The path is no part of a run's id, the checksum of the file
+    is. Raises SpecError for a file that is missing, no list of questions, or another one than the checksum says.
     """
-    degree = above.sum(1)
-    fair = (degree[:, :, None] == degree[:, None]) & (abs(mine[:, :, None] - theirs[:, None]) <= 1)
-    pairs = (target[:, :, None] & other[:, None] & fair).reshape(luck.shape)
-    deep = np.repeat(mine, mine.shape[1], axis=1)  # the target's hops
-    return np.where(pairs.any(1), np.where(pairs, luck + deep, -1).argmax(1), -1)
+
+    names: int = 28
+    hops: int | None = None
+    path: str = field(default="", compare=False)
+    sha256: str = ""
+    fewest = 1  # a model may answer them all
+
+    @property
+    def name(self) -> str:
+        return f"ProsQA, {', '.join([Path(self.path).name, *self.name_suffixes])}"
+
+    @property
+    def graphs(self) -> Graphs:
+        graphs = _read(self.path, self.sha256, self.seed)
+        if len(graphs.hops) != self.inputs:
+            raise SpecError(f"inputs={self.inputs}: {self.path} has {len(graphs.hops)} questions; leave it out.")
+        return graphs
+
+
+def published(path: str | Path, **options) -> PublishedProsQA:
+    """The task of a file, with some of `OPTIONS`; raises SpecError for others and as `PublishedProsQA`."""
+    if others := set(options) - OPTIONS:
+        raise SpecError(f"{', '.join(sorted(others))}: a file settles that; leave it out.")
+    content = _content(path)
+    sha256 = hashlib.sha256(content).hexdigest()
+    return PublishedProsQA(path=str(path), sha256=sha256, inputs=len(_questions(path, content)), **options)
+
+
+def fetch(name: str = "prosqa_valid.json") -> Path:
+    """Download a published file into the user's cache and check it; needs the extra `graphs`.
+
+    Raises SpecError for a file without a known checksum, without pooch, or without a connection.
+    """
+    if name not in CHECKSUMS:
+        raise SpecError(f"{name}: checksums are known of {', '.join(CHECKSUMS)}; give the path of another file.")
+    return fetched(ADDRESS.format(name), CHECKSUMS[name], "and give its path")
+
+
+def _content(path: str | Path) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise SpecError(
+            f"{path} cannot be read ({error.strerror}); give the path of a published ProsQA file, or what "
+            "cot2lib.tasks.prosqa.fetch() returns, which downloads one."
+        ) from error
+
+
+def _questions(path: str | Path, content: bytes) -> list[dict]:
+    try:
+        questions = [{name: question[name] for name in FIELDS} for question in json.loads(content)]
+        nodes, edges, steps = (max(len(question[name]) for question in questions) for name in FIELDS[:3])
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise SpecError(f"{path} is no published ProsQA file ({brief(error)}); download it again.") from error
+    if nodes > SIZES[28].most or edges > SIZES[28].edges or steps > MOST_HOPS:
+        raise SpecError(f"{path}: prompts have no room for {nodes} nodes, {edges} edges or {steps} steps.")
+    return questions
+
+
+@lru_cache(maxsize=8)
+def _read(path: str, sha256: str, seed: int) -> Graphs:
+    content = _content(path)
+    if hashlib.sha256(content).hexdigest() != sha256:
+        raise SpecError(f"{path} is not the file that this task was made of (sha256 {sha256[:12]}...).")
+    questions, rng = _questions(path, content), np.random.default_rng([seed, 3])
+    column = lambda name: torch.tensor([question[name] for question in questions])
+    edges = torch.full((len(questions), SIZES[28].edges, 2), -1)
+    for row, question in enumerate(questions):
+        shuffled = rng.permutation(np.array(question["edges"]))
+        edges[row, : len(shuffled)] = torch.from_numpy(shuffled)
+    return Graphs(
+        edges=edges,
+        negative=torch.zeros(edges.shape[:2], dtype=torch.bool),
+        nodes=torch.tensor([len(question["idx_to_symbol"]) for question in questions]),
+        hops=torch.tensor([len(question["steps"]) for question in questions]),
+        root=column("root"),
+        options=torch.stack([column("target"), column("neg_target")], 1),
+    )

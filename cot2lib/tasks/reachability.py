@@ -1,31 +1,30 @@
+# mypy: disable-error-code="empty-body"
 """Questions about directed graphs: which of two nodes, or whether one node, is reached from a root.
 
-ProsQA (`cot2lib.tasks.prosqa`) and ProntoQA (`cot2lib.tasks.prontoqa`) share this: how nodes get names, how a question
-is written as tokens, and which states a trajectory walks. A state is a name. An input asks for `hops` thoughts, one
-for each hop from the root, and then for the answer.
+ProsQA and ProntoQA share this: how nodes get names, how a question is written as tokens, and which states a trajectory
+walks. A state is a name. An input asks for `hops` thoughts, one for each hop from the root, and then for the answer.
 
 The paper leaves most of this open. Our choices are fields, so that their effect can be measured:
 
 * `naming`: "age" names a node by its place in the order in which the graph grew, as the official files do, so that
-  names tell how deep a node lies. "once" draws names for every graph once. "fresh" draws them anew at every visit.
-* `grammar`: "pairs" has one position for an edge, the sum of two embeddings: of the node that it leaves, which has
+  names tell how deep a node lies. "once" draws names for every graph once, "fresh" draws them anew at every visit.
+* `grammar`: "pairs" has one position for an edge, the sum of two embeddings, of the node that it leaves, which has
   tokens of its own, and of the node that it enters. "sentences" writes prompts as the paper does, four tokens an edge.
   Outputs are one token a hop in both.
-* `frontier`: which walks the targets of the full budget average. "walks": all walks of t hops from the root,
-  also those that end before the last hop; a node weighs as many walks as reach it. "nodes": the same nodes, uniform.
+* `frontier`: which walks the targets of the full budget average. "walks": all walks of t hops from the root, also
+  those that end before the last hop; a node weighs as many walks as reach it. "nodes": the same nodes, uniformly.
   "complete": walks of all hops alone, as the paper's equation has it to the letter.
 * `waiting`: how many thoughts every question has. A walk that has ended stays where it is. None gives a question as
   many thoughts as it has hops, so that a model also has to notice when to answer.
 
-The paper counts 31 tokens. The words of its grammar leave room for 19 names if both tasks share them, and for a few
-more if each has its own. Published graphs have up to 28 nodes.
+The paper counts 31 tokens. The words of its grammar leave room for 19 names if both tasks share them. Published graphs
+have up to 28 nodes.
 """
 
 import math
-from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 import torch
 from jaxtyping import Bool, Int
@@ -35,7 +34,7 @@ from cot2lib.errors import SpecError
 from cot2lib.kit import random
 from cot2lib.kit.frozen import Natural
 from cot2lib.kit.random import Site
-from cot2lib.tasks.task import Frontier, Rows, Task
+from cot2lib.tasks.task import Frontier, Rows, Task, needed
 
 SPECIALS = (
     "<PAD>", "<EOS>", "->", "Description", "{", "}", ".", "in", "not in", "or", "Question", "Steps", "Answer", "True",
@@ -46,7 +45,6 @@ Naming = Literal["age", "once", "fresh"]
 NAMINGS = get_args(Naming)
 HELD_OUT = 1000  # graphs that are never trained on, at most a fifth
 MOST_HOPS = 6
-FEWEST = 10  # questions, of which some are held out
 
 
 def token(word: str) -> int:
@@ -55,42 +53,24 @@ def token(word: str) -> int:
 
 
 class Graphs(NamedTuple):
-    """Questions by the numbers of their nodes, in the order in which each graph grew.
+    """Questions by the numbers of their nodes, in the order in which each graph grew."""
 
-    Attributes:
-        edges: from, to; -1 after the last one.
-        negative: which edges say "not in".
-        nodes, hops: of each graph.
-        root: where walks start.
-        options: the node that the discrete chain ends in, and another one that a question may ask for.
-    """
-
-    edges: Int[Tensor, "graph edge 2"]
-    negative: Bool[Tensor, "graph edge"]
-    nodes: Int[Tensor, " graph"]
+    edges: Int[Tensor, "graph edge 2"]  # from, to; -1 after the last one
+    negative: Bool[Tensor, "graph edge"]  # which edges say "not in"
+    nodes: Int[Tensor, " graph"]  # number of nodes
     hops: Int[Tensor, " graph"]
-    root: Int[Tensor, " graph"]
-    options: Int[Tensor, "graph 2"]
+    root: Int[Tensor, " graph"]  # where walks start
+    options: Int[Tensor, "graph 2"]  # where the discrete chain ends, and another node that a question may ask for
 
 
 @dataclass(frozen=True)
 class Reachability(Task):
-    """The base of tasks about graphs. A subclass gives
+    """The base of tasks about graphs.
 
-    * `inputs`, how many questions there are, and all of them, `graphs`;
-    * `names`, how many there are: no graph has more nodes; `most_hops` and `most_edges`, which a question may have;
-    * `roles`, how many tokens a name has: as a node, as the start of an edge, and as that of a negative edge;
-    * `asked`, the tokens that follow the edges in a prompt of pairs, the root last; and `asked_in_words`, the tokens
-      between the braces of a question in sentences.
-
-    `seed` is that of the graphs; another `deal` gives the same graphs other names. Prompts differ in their number of
-    edges. By default places are counted from a prompt's first token. Question and outputs then stand at other places
-    in every prompt. With `padding_counts` they stand at the same ones.
+    `seed` draws the graphs; another `deal` gives the same graphs other names. Prompts differ in their number of
+    edges. Positions count from a prompt's first token, so that question and outputs have other positions in every
+    prompt; with `padding_counts` they have the same ones.
     """
-
-    question_tokens = 5  # between the braces of the question
-    eos_id = EOS
-    full_budget = math.inf
 
     naming: Naming = "fresh"
     grammar: Literal["pairs", "sentences"] = "pairs"
@@ -99,7 +79,10 @@ class Reachability(Task):
     deal: Natural = 0
     padding_counts: bool = False
     waiting: int | None = None
-    fewest = FEWEST  # questions, some of which are held out
+    eos_id = EOS
+    full_budget = math.inf
+    fewest = 10  # questions; some are held out
+    question_tokens = 5  # between the braces of the question
 
     def __post_init__(self):
         super().__post_init__()
@@ -110,26 +93,39 @@ class Reachability(Task):
                 f"waiting={self.waiting}: some questions have {self.most_hops} hops; wait at least as long."
             )
 
-    if TYPE_CHECKING:
+    # What a subclass gives
 
-        @property
-        def inputs(self) -> int: ...
-        @property
-        def names(self) -> int: ...
-        @property
-        def most_hops(self) -> int: ...
-        @property
-        def most_edges(self) -> int: ...
-        @property
-        def roles(self) -> int: ...
-        @property
-        def asked(self) -> Int[Tensor, "input asked"]: ...
-        @property
-        def asked_in_words(self) -> Int[Tensor, "input asked"]: ...
+    @needed
+    def inputs(self) -> int:
+        """Number of questions."""
 
-    @property
-    @abstractmethod
-    def graphs(self) -> Graphs: ...
+    @needed
+    def graphs(self) -> Graphs:
+        """All questions."""
+
+    @needed
+    def names(self) -> int:
+        """Number of names; no graph has more nodes."""
+
+    @needed
+    def most_hops(self) -> int:
+        """Most hops of a question."""
+
+    @needed
+    def most_edges(self) -> int:
+        """Most edges of a graph."""
+
+    @needed
+    def roles(self) -> int:
+        """Tokens of a name, which are a node, the start of an edge, and the start of a negative edge."""
+
+    @needed
+    def asked(self) -> Int[Tensor, "input asked"]:
+        """The tokens that follow the edges in a prompt of pairs, the root last."""
+
+    @needed
+    def asked_in_words(self) -> Int[Tensor, "input asked"]:
+        """The tokens between the braces of a question in sentences."""
 
     # Sizes
 
@@ -161,15 +157,12 @@ class Reachability(Task):
     @property
     def positions(self) -> int:
         """Longest prompt that the grammar allows, an arrow, the most hops and the answer, and the end token."""
-        return self._edge_tokens * self.most_edges + self._frame_tokens + 1 + max(MOST_HOPS, self.steps - 1) + 2
+        question = 3 if self.pairs else 8 + self.question_tokens
+        return self._edge_tokens * self.most_edges + question + 1 + max(MOST_HOPS, self.steps - 1) + 2
 
     @property
     def _edge_tokens(self) -> int:
         return 1 if self.pairs else 4
-
-    @property
-    def _frame_tokens(self) -> int:
-        return 3 if self.pairs else 8 + self.question_tokens
 
     # Names
 
@@ -216,13 +209,13 @@ class Reachability(Task):
 
     @property
     def ends(self) -> tuple[Int[Tensor, "input edge"], Int[Tensor, "input edge"]]:
-        """Both ends of each edge, by name; beyond the last name for an edge that is not there."""
+        """Names of both ends of each edge; one beyond the last name where there is no edge."""
         there = self.edges.where(self.edges >= 0, self.names)
         return there[..., 0], there[..., 1]
 
     @property
-    def marks(self) -> list[str]:
-        """Words of the name in tables: the naming, and each choice that is not usual."""
+    def name_suffixes(self) -> list[str]:
+        """Words of the name in tables, the naming and each choice that is not the default."""
         waiting = [] if self.waiting is None else [f"{self.waiting} thoughts"]
         grammar = [self.grammar] if not self.pairs else []
         frontier = [self.frontier] if self.frontier != "walks" else []
@@ -231,45 +224,31 @@ class Reachability(Task):
     # Prompts
 
     @property
-    def _edge_counts(self) -> Int[Tensor, " input"]:
-        return (self.graphs.edges[..., 0] >= 0).sum(1)
-
-    @property
     def padding(self) -> Int[Tensor, " input"]:
-        return (self.graphs.edges.shape[1] - self._edge_counts) * self._edge_tokens
+        return (self.graphs.edges[..., 0] < 0).sum(1) * self._edge_tokens
 
     def prompt(self, arrow: bool = True, pauses: int = 0) -> Int[Tensor, "input token"]:
-        """The edges, then what is asked, the root last; in sentences as the paper writes it, up to the steps."""
-        written = self._pairs() if self.pairs else self._sentences()
-        edges = written.flatten(1)  # (input, token)
+        """The edges, then the question, the root last; in sentences as the paper writes it, up to the steps."""
         filled = lambda *words: torch.tensor([token(word) for word in words]).expand(self.size, -1)
-        behind = self.asked
-        if not self.pairs:
-            opening, closing = filled("Description", "{"), filled("}", "Question", "{")
-            behind = torch.cat([closing, self.asked_in_words, filled("}", "Steps", "{")], 1)
-            edges = torch.cat([opening, edges], 1)
-        whole = torch.cat([edges, behind, filled("->").repeat(1, int(arrow) + pauses)], 1)
-        return self._aligned(whole, 0 if self.pairs else 2)
-
-    def _aligned(self, whole: Int[Tensor, "input token"], before: int) -> Int[Tensor, "input token"]:
-        """Moves empty places of edges, which stand behind the edges, to the left of all."""
-        places, padding = torch.arange(whole.shape[1]), self.padding[:, None]
-        edges = before + self.graphs.edges.shape[1] * self._edge_tokens  # tokens up to the last place of an edge
-        behind = places >= edges
-        source = torch.where(behind, places, places - padding)  # (input, token)
+        (start, end), negative = self.edges.clamp(min=0).unbind(-1), self.graphs.negative
+        if self.pairs:  # an id for each edge: the token of its start in that role, and of its end (`GPT2Stack.embed`)
+            tokens, opening = self.tokens_of_names, filled("->")[:, :0]
+            edges = self.vocab_size * (1 + tokens[1 + negative.long(), start]) + tokens[0, end]  # (input, edge)
+            question = self.asked
+        else:  # `A in B .` for each edge
+            verb, stop = torch.where(negative, token("not in"), token("in")), torch.full_like(start, token("."))
+            edges = torch.stack([self.state_ids[start], verb, self.state_ids[end], stop], -1).flatten(1)
+            opening, closing, last = (
+                filled("Description", "{"),
+                filled("}", "Question", "{"),
+                filled("}", "Steps", "{"),
+            )
+            question = torch.cat([closing, self.asked_in_words, last], 1)
+        whole = torch.cat([opening, edges, question, filled("->").repeat(1, int(arrow) + pauses)], 1)
+        # empty places of edges, which stand behind the edges, move to the left of all
+        places = torch.arange(whole.shape[1])
+        source = torch.where(places >= opening.shape[1] + edges.shape[1], places, places - self.padding[:, None])
         return whole.gather(1, source.clamp(min=0)).masked_fill(source < 0, PAD)
-
-    def _pairs(self) -> Int[Tensor, "input edge"]:
-        """One id an edge: the token of its start in that role, and that of its end (`GPT2Stack.embed`)."""
-        tokens, role = self.tokens_of_names, 1 + self.graphs.negative.long()
-        start, end = self.edges.clamp(min=0).unbind(-1)
-        return self.vocab_size * (1 + tokens[role, start]) + tokens[0, end]
-
-    def _sentences(self) -> Int[Tensor, "input edge 4"]:
-        """`A in B .` of every edge."""
-        start, end = self.state_ids[self.edges.clamp(min=0)].unbind(-1)
-        verb = torch.where(self.graphs.negative, token("not in"), token("in"))
-        return torch.stack([start, verb, end, torch.full_like(start, token("."))], -1)
 
     # Walks
 
@@ -278,26 +257,25 @@ class Reachability(Task):
         return self.root
 
     @cached_property
-    def branches(self) -> int:
-        """Most edges that leave a node."""
-        return int(self._rank.max()) + 1
+    def max_out_degree(self) -> int:
+        """Most edges of a node."""
+        return int(self._edge_rank.max()) + 1
 
     @cached_property
-    def _rank(self) -> Int[Tensor, "input edge"]:
+    def _edge_rank(self) -> Int[Tensor, "input edge"]:
         """How many edges before this one leave the same node."""
         start = self.edges[..., 0]
         same = (start[:, :, None] == start[:, None, :]) & (start >= 0)[:, None, :]  # (input, edge, other)
         return same.tril(-1).sum(-1)
 
     def children(self, step: int, rows: Rows = slice(None)) -> Int[Tensor, "input state branch"]:
-        """Nodes that edges of each node enter. From the last hop to the answer nothing moves, nor does a walk that
-        waits."""
-        edges, rank = self.edges[rows], self._rank[rows]
+        """Nodes that the edges of each node enter; a walk stays from the last hop to the answer, or where it waits."""
+        edges, rank = self.edges[rows], self._edge_rank[rows]
         there = edges[..., 0] >= 0  # (input, edge)
-        place = (edges[..., 0] * self.branches + rank).where(there, self.names * self.branches)
-        flat = torch.full((len(edges), self.names * self.branches + 1), -1)
+        place = (edges[..., 0] * self.max_out_degree + rank).where(there, self.names * self.max_out_degree)
+        flat = torch.full((len(edges), self.names * self.max_out_degree + 1), -1)
         flat.scatter_(1, place, edges[..., 1])
-        after = flat[:, :-1].view(len(edges), self.names, self.branches)
+        after = flat[:, :-1].view(len(edges), self.names, self.max_out_degree)
         stay = torch.full_like(after[:1], -1)
         stay[0, :, 0] = torch.arange(self.names)
         if self.waiting is None:
@@ -325,8 +303,6 @@ class Reachability(Task):
     def score(self) -> Int[Tensor, "input state"]:
         """0 for the node that the walks of the discrete chain end in, else 1."""
         return torch.ones(self.size, self.names, dtype=torch.int64).scatter(1, self.options[:, :1], 0)
-
-    # Data
 
     def split(self, seed: int) -> Bool[Tensor, " input"]:
         """All but `HELD_OUT` graphs, drawn by the seed."""

@@ -1,42 +1,29 @@
-"""Graphs looked at without a search from the root, and questions whose edges are added to or moved.
+"""Graphs that test what a model has learnt: added leaves, moved edges; and what they show without a search.
 
-Nodes are told apart by edges, depths and ancestors.
-
-`Distracted` is ProsQA with nodes that answer nothing: leaves below nodes on a walk from the root, or below others. A
-graph keeps its question, both options and their degrees. So what a model loses by the added leaves is due to them
-alone. Leaves below nodes that walks pass widen the frontier. Leaves elsewhere only lengthen the prompt.
-
-`Blocked` is ProntoQA as the paper reads it, with edges moved so that rules about the concept before the property are
-of no use. An edge enters the concept before the chain's end, and three leave it. The concept before the other property
-has one edge in all (see `cot2lib.tasks.prontoqa`). Here it gets such edges too. They are taken from the sides of the
-chain, so a prompt keeps its length and a question its answer. One entry moves the same edges elsewhere and blocks no
-rule: it says what a model loses by moved edges alone. Rules that look further back still answer these questions; the
-longest of them is a search from the property. The control of two halves excludes them all.
-
-`Rewritten` is ProsQA with one edge moved, so that the answer moves too, or stays. An edge that every walk from the
-root to the target uses is led to another node instead, from where the other option is reached. So the other option
-becomes the target. No edge that enters an option is moved or made: both keep their number of parents. A breadth-first
-search of the new graph has the last word (`tests/tasks/test_rewritten.py`). The control moves an edge that no walk
-from the root uses, and leads it to where it changes no answer. It says what a model loses by a moved edge alone.
+`Distracted` and `Rewritten` change ProsQA, `Blocked` changes ProntoQA. Each has a control that changes as much and
+should change no answer.
 """
 
 from dataclasses import dataclass, fields
 from functools import lru_cache
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from cot2lib.tasks import ProntoQA, ProsQA
 from cot2lib.tasks.prontoqa import APART, BESIDE, LEAF, OF_BESIDE
-from cot2lib.tasks.prosqa import FAR, FEWEST_HOPS
+from cot2lib.tasks.prosqa import FEWEST_HOPS, UNREACHED
 from cot2lib.tasks.reachability import MOST_HOPS, Graphs, Reachability
 
 Edge = tuple[int, int]  # from a node to a node
+Edges = Int[Tensor, "graph edge 2"]
+Ends = Bool[Tensor, "graph edge end"]  # which edges may be led to which nodes
 
-INPUTS = 1000  # graphs that are looked at, or answered
+INPUTS = 1000  # graphs that a test has
 LEAVES = 4
-CHUNK = 128  # rewritten graphs that are looked at together
+CHUNK = 128  # rewritten graphs that are made together
 ENTERING = {(BESIDE[2], OF_BESIDE[2]): (OF_BESIDE[2], APART)}
 LEAVING = {(BESIDE[0], LEAF): (APART, LEAF), (BESIDE[1], OF_BESIDE[1]): (APART, OF_BESIDE[1])}
 ASIDE = {
@@ -50,69 +37,63 @@ BOTH, NEITHER = "both", "neither, the same edges moved"
 MOVED: dict[str, dict[Edge, Edge]] = {LED_TO: ENTERING, LEADING: LEAVING, BOTH: ENTERING | LEAVING, NEITHER: ASIDE}
 
 
+# What graphs show without a search from the root
+
+
 def degrees(task: Reachability) -> tuple[Int[Tensor, "input name"], Int[Tensor, "input name"]]:
-    """Edges that enter and that leave each name."""
-    start, end = task.ends
-    zeros = torch.zeros(task.size, task.names + 1, dtype=torch.int64)
-    into, out = (zeros.scatter_add(1, side, torch.ones_like(side))[:, :-1] for side in (end, start))
-    return into, out
+    """Edges that enter and edges that leave each name."""
+    steps = _adjacency(task.edges, task.names).long()
+    return steps.sum(1), steps.sum(2)
 
 
 def depths(task: Reachability) -> Int[Tensor, "input name"]:
-    """Hops from the nearest node that nothing leads to."""
-    into, _ = degrees(task)
-    return away(task, into == 0)
-
-
-def away(task: Reachability, sources: Bool[Tensor, "input name"]) -> Int[Tensor, "input name"]:
-    """Hops from the nearest of some nodes; as many as there are names where no way leads."""
-    start, end = task.ends
-    far = torch.full((task.size, task.names + 1), task.names)
-    far[:, :-1] = torch.where(sources, 0, task.names)
-    for _ in range(task.names):
-        far = far.scatter_reduce(1, end, far.gather(1, start) + 1, "amin")
-        far[:, -1] = task.names
-    return far[:, :-1].clamp(max=task.names)
+    """Hops from the nearest node that no edge enters."""
+    sources = degrees(task)[0] == 0
+    return distances(task.edges, task.names).masked_fill(~sources[..., None], UNREACHED).amin(1)
 
 
 def ancestors(task: Reachability) -> Int[Tensor, "input name"]:
-    """How many nodes each name is reached from."""
-    start, end = task.ends
-    reached = torch.zeros(task.size, task.names + 1, task.names + 1)
-    reached[torch.arange(task.size)[:, None], start, end] = 1.0
-    reached = reached[:, :-1, :-1]  # (input, from, to)
-    for _ in range((task.names - 1).bit_length()):  # ways twice as long
-        reached = (reached + reached @ reached).clamp(max=1)
-    return reached.sum(1).long()
+    """Number of nodes from which each name is reached."""
+    hops = distances(task.edges, task.names)
+    return ((hops > 0) & (hops < UNREACHED)).sum(1)
 
 
-def with_none(values: Int[Tensor, "input name"]) -> Int[Tensor, "input end"]:
-    """A zero after the values of all names, which ends of edges that a graph does not have point at."""
-    return torch.cat([values, torch.zeros_like(values[:, :1])], 1)
+def distances(edges: Edges, names: int) -> Int[Tensor, "graph from to"]:
+    """Hops from each node to each other; `UNREACHED` where there is no way."""
+    steps = _adjacency(edges, names)
+    reached = torch.eye(names).expand_as(steps)
+    hops = torch.where(reached > 0, 0, UNREACHED)
+    for hop in range(1, names):
+        reached = (reached @ steps).clamp(max=1)
+        nearer = (reached > 0) & (hops == UNREACHED)
+        if not nearer.any():
+            break
+        hops = hops.masked_fill(nearer, hop)
+    return hops
 
 
-def mean(values: Int[Tensor, " input"] | Float[Tensor, " input"] | Bool[Tensor, " input"]) -> float:
-    """The mean of a value of every input; a share, where it is true or false."""
-    return float(values.double().mean())
+def _adjacency(edges: Edges, names: int) -> Float[Tensor, "graph from to"]:
+    start, end = edges.where(edges >= 0, names).unbind(-1)
+    steps = torch.zeros(len(start), names + 1, names + 1)
+    return steps.index_put((torch.arange(len(start))[:, None], start, end), torch.ones(()))[:, :-1, :-1]
 
 
-# Added and moved edges
+# Added leaves
 
 
 @dataclass(frozen=True)
 class Distracted(ProsQA):
-    """Graphs of `ProsQA`; those that have room for them get `LEAVES` more leaves.
+    """Graphs of `ProsQA` with `LEAVES` more leaves where there is room for them.
 
-    Args:
-        passed: whether leaves hang below nodes that walks from the root leave within the hops that are asked for, or
-            below nodes that no walk from it reaches.
+    The question, both options and their degrees stay, so what a model loses is due to the leaves. Leaves below nodes
+    on a walk from the root widen the frontier (`passed`); leaves below other nodes only lengthen the prompt.
     """
 
     passed: bool = True
 
     @property
     def graphs(self) -> Graphs:
-        return _with_leaves(by_numbers(self), self.passed)
+        return _with_leaves(_by_numbers(self), self.passed)
 
 
 def with_room(task: ProsQA) -> Int[Tensor, " fitting"]:
@@ -125,16 +106,20 @@ def _room(graphs: Graphs, names: int) -> Bool[Tensor, " graph"]:
     return (graphs.nodes + LEAVES <= names) & (edges + LEAVES <= graphs.edges.shape[1])
 
 
-def by_numbers(task: ProsQA) -> ProsQA:
-    """The graphs of `ProsQA` that a variant of it changes, each node named by its number."""
+def _by_numbers(task: ProsQA) -> ProsQA:
+    """The graphs of `ProsQA` that a variant changes, each node named by its number."""
     return ProsQA(**{field.name: getattr(task, field.name) for field in fields(ProsQA)} | {"naming": "age"})
 
 
 @lru_cache(maxsize=4)
 def _with_leaves(task: ProsQA, passed: bool) -> Graphs:
-    graphs, random = task.graphs, torch.Generator().manual_seed(task.seed)
+    graphs, random, nodes = task.graphs, torch.Generator().manual_seed(task.seed), torch.arange(task.names)
+    hops = distances(graphs.edges, task.names)[torch.arange(task.size), graphs.root]  # (graph, node)
+    near = hops < graphs.hops[:, None] if passed else hops == UNREACHED
+    options = (nodes[:, None] == graphs.options[:, None]).any(-1)  # which have to stay leaves
+    hosts = near & (nodes < graphs.nodes[:, None]) & ~options
     room = _room(graphs, task.names)
-    chosen = torch.multinomial(_hosts(task, passed).double(), LEAVES, replacement=True, generator=random)
+    chosen = torch.multinomial(hosts.double(), LEAVES, replacement=True, generator=random)
     leaves = graphs.nodes[:, None] + torch.arange(LEAVES)
     more = torch.stack([chosen, leaves], -1).where(room[:, None, None], -1)  # (graph, leaf, 2)
     edges = torch.cat([graphs.edges, more], 1)
@@ -144,22 +129,18 @@ def _with_leaves(task: ProsQA, passed: bool) -> Graphs:
     return graphs._replace(edges=edges, nodes=graphs.nodes + LEAVES * room)
 
 
-def _hosts(task: ProsQA, passed: bool) -> Bool[Tensor, "input node"]:
-    """Nodes that leaves may hang from; never an option, which has to stay a leaf."""
-    root = torch.nn.functional.one_hot(task.root, task.names).bool()
-    hops, nodes = away(task, root), torch.arange(task.names)
-    asked = (nodes[:, None] == task.options[:, None]).any(-1)
-    there = nodes < task.graphs.nodes[:, None]
-    near = hops < task.graphs.hops[:, None] if passed else hops >= task.names
-    return near & there & ~asked
+# Moved edges
 
 
 @dataclass(frozen=True)
 class Blocked(ProntoQA):
     """Questions of `ProntoQA` under the paper's reading, with the edges of one entry of `MOVED` replaced.
 
-    Args:
-        rule: which entry.
+    It is enough there to look at the concept before the property in question: an edge enters the concept before the
+    chain's end, and three leave it; the concept before the other property has one edge in all. Here the latter gets
+    such edges too, from the sides of the chain, so that a prompt keeps its length and a question its answer. The entry
+    `NEITHER` moves the same edges elsewhere and blocks no rule. Rules that look further back still answer these
+    questions; the control of two halves (`ProntoQA`) excludes them all.
     """
 
     rule: str = BOTH
@@ -173,35 +154,33 @@ class Blocked(ProntoQA):
         return graphs._replace(edges=edges)
 
 
-# One edge that moves the answer, or does not
-
-
 @dataclass(frozen=True)
 class Rewritten(ProsQA):
-    """Graphs of `ProsQA` with one edge moved each, where some edge can be; others stay as they are.
+    """Graphs of `ProsQA` with one edge led to another node, where some edge can be; others stay as they are.
 
-    Args:
-        moved: whether the answer moves with the edge.
+    If `moved`, it is an edge that every walk to the target uses. From its new end the other option is reached, which
+    so becomes the target. Else it is an edge that no walk from the root uses, and no answer changes. No edge that
+    enters an option is moved or made, so both keep their number of parents.
     """
 
     moved: bool = True
 
     @property
     def graphs(self) -> Graphs:
-        return _rewritten(by_numbers(self), self.moved)[0]
+        return _rewritten(_by_numbers(self), self.moved)[0]
 
 
 def can_be_rewritten(task: ProsQA) -> Int[Tensor, " fitting"]:
-    """The questions that have an edge to move both ways: with their answer, and without."""
-    return torch.stack([_rewritten(by_numbers(task), moved)[1] for moved in (True, False)]).all(0).nonzero()[:, 0]
+    """The questions that have an edge to move both ways, with their answer and without."""
+    return torch.stack([_rewritten(_by_numbers(task), moved)[1] for moved in (True, False)]).all(0).nonzero()[:, 0]
 
 
 @lru_cache(maxsize=4)
 def _rewritten(task: ProsQA, moved: bool) -> tuple[Graphs, Bool[Tensor, " graph"]]:
     """The graphs, and which of them have an edge moved."""
     graphs, generator = task.graphs, torch.Generator().manual_seed(task.seed)
-    parts = [_chosen(Graphs(*(field[rows] for field in graphs)), task.names, moved, generator)
-             for rows in torch.arange(task.size).split(CHUNK)]  # fmt: skip
+    chunks = torch.arange(task.size).split(CHUNK)
+    parts = [_chosen(Graphs(*(part[rows] for part in graphs)), task.names, moved, generator) for rows in chunks]
     edge, end, hops, there = (torch.cat(part) for part in zip(*parts))
     rows = there.nonzero()[:, 0]
     edges, options, new_hops = graphs.edges.clone(), graphs.options, graphs.hops
@@ -214,80 +193,44 @@ def _rewritten(task: ProsQA, moved: bool) -> tuple[Graphs, Bool[Tensor, " graph"
 
 def _chosen(graphs: Graphs, names: int, moved: bool, generator: torch.Generator) -> tuple[Tensor, ...]:
     """For each graph an edge and its new end, drawn from all that fit, the hops to the target, and if there is one."""
-    found, hops = _moves(graphs, names) if moved else _idle_moves(graphs, names)
+    found, hops = _moves(graphs, names, moved)
     keys = torch.rand(found.shape, generator=generator).masked_fill(~found, -1.0).flatten(1)
     best, place = keys.max(1)
     edge, end = place // names, place % names
     return edge, end, hops[torch.arange(len(edge)), edge, end], best >= 0
 
 
-def _moves(graphs: Graphs, names: int) -> tuple[Bool[Tensor, "graph edge end"], Int[Tensor, "graph edge end"]]:
-    """Which edges can be led to which nodes, so that the other option is reached and the target is not; the hops then.
+def _moves(graphs: Graphs, names: int, moved: bool) -> tuple[Ends, Int[Tensor, "graph edge end"]]:
+    """Which edges can be led to which nodes, and the hops to the new target then.
 
-    There is no circle, so no shortest way to an edge leads through it.
+    No edge is doubled and no circle is closed. So no shortest way to an edge leads through it.
     """
-    away, (target, other) = distances(graphs, names), graphs.options.unbind(1)
-    start, end = graphs.edges.clamp(min=0).unbind(-1)  # (graph, edge)
-    left = _reached_without(graphs, names)  # (graph, edge, node)
-    kept = left.gather(2, target[:, None, None].expand(-1, left.shape[1], 1))[..., 0] > 0
-    needed = ~kept & (end != target[:, None])
-    to_other, to_target = (_column(away, node) for node in (other, target))  # (graph, node)
-    ends = (to_other < FAR) & (to_target == FAR) & (torch.arange(names) != other[:, None])
-    root = away[torch.arange(len(away)), graphs.root]  # (graph, node)
-    hops = root.gather(1, start)[..., None] + 1 + to_other[:, None]
+    rows, nodes = torch.arange(len(graphs.root)), torch.arange(names)
+    (target, other), (start, end) = graphs.options.unbind(1), graphs.edges.clamp(min=0).unbind(-1)
+    away = distances(graphs.edges, names)  # (graph, from, to)
+    below = away[rows, graphs.root]  # (graph, node): hops from the root
+    there, exists = graphs.edges[..., :1] >= 0, (nodes < graphs.nodes[:, None])[:, None]
+    circle, double = (to[rows[:, None], start] for to in (away.transpose(1, 2) < UNREACHED, away == 1))
+    possible = there & exists & ~circle & ~double  # (graph, edge, end)
+    options = (nodes[:, None] == graphs.options[:, None]).any(-1)  # (graph, node)
+    if not moved:
+        unseen = (below.gather(1, start) == UNREACHED) & ~options.gather(1, end)
+        found = possible & unseen[..., None] & ~options[:, None]
+        return found, torch.zeros_like(found, dtype=torch.int64)
+    to_target, to_other = away[rows, :, target], away[rows, :, other]  # (graph, node)
+    needed = ~_reached_without(graphs, names)[rows, :, target] & (end != target[:, None])
+    ends = (to_other < UNREACHED) & (to_target == UNREACHED) & (nodes != other[:, None])
+    hops = below.gather(1, start)[..., None] + 1 + to_other[:, None]
     within = (hops >= FEWEST_HOPS) & (hops <= MOST_HOPS)
-    return _possible(graphs, away) & needed[..., None] & ends[:, None] & within, hops
+    return possible & needed[..., None] & ends[:, None] & within, hops
 
 
-def _idle_moves(graphs: Graphs, names: int) -> tuple[Bool[Tensor, "graph edge end"], Int[Tensor, "graph edge end"]]:
-    """Which edges can be led to which nodes without a change that a walk from the root would see."""
-    away = distances(graphs, names)
+def _reached_without(graphs: Graphs, names: int) -> Bool[Tensor, "graph edge node"]:
+    """Which nodes walks from the root reach if an edge is taken away, for each edge."""
+    steps = _adjacency(graphs.edges, names)
     start, end = graphs.edges.clamp(min=0).unbind(-1)
-    root = away[torch.arange(len(away)), graphs.root]
-    asked = (torch.arange(names)[:, None] == graphs.options[:, None]).any(-1)  # (graph, node)
-    unseen = (root.gather(1, start) == FAR) & ~asked.gather(1, end)
-    found = _possible(graphs, away) & unseen[..., None] & ~asked[:, None]
-    return found, torch.zeros_like(found, dtype=torch.int64)
-
-
-def _possible(graphs: Graphs, away: Int[Tensor, "graph node node"]) -> Bool[Tensor, "graph edge end"]:
-    """Which edges can be led to which nodes at all: there is no such edge yet, and no way back."""
-    names = away.shape[1]
-    there, start = graphs.edges[..., 0] >= 0, graphs.edges[..., 0].clamp(min=0)
-    rows = torch.arange(len(start))[:, None]
-    back = away.transpose(1, 2)[rows, start] < FAR  # (graph, edge, end): from the new end to the start
-    nodes = torch.arange(names) < graphs.nodes[:, None]
-    return there[..., None] & nodes[:, None] & ~back & (away[rows, start] != 1)
-
-
-def distances(graphs: Graphs, names: int) -> Int[Tensor, "graph node node"]:
-    """Hops from each node to each other; `FAR` where no way leads."""
-    steps = _adjacency(graphs, names)
-    reached = torch.eye(names).expand_as(steps)
-    away = torch.where(reached > 0, 0, FAR)
-    for hop in range(1, names):
-        reached = (reached @ steps).clamp(max=1)
-        away = torch.where((reached > 0) & (away == FAR), hop, away)
-    return away
-
-
-def _reached_without(graphs: Graphs, names: int) -> Float[Tensor, "graph edge node"]:
-    """Which nodes walks from the root reach (1) if an edge is taken away, for each edge."""
-    steps = _adjacency(graphs, names)
-    start, end = graphs.edges.clamp(min=0).unbind(-1)
-    reached = torch.nn.functional.one_hot(graphs.root, names).float()[:, None].repeat(1, start.shape[1], 1)
+    reached = F.one_hot(graphs.root, names).float()[:, None].repeat(1, start.shape[1], 1)
     for _ in range(names - 1):
         along = reached.gather(2, start[..., None])
         reached = (reached + reached @ steps).scatter_add(2, end[..., None], -along).clamp(0, 1)
-    return reached
-
-
-def _adjacency(graphs: Graphs, names: int) -> Float[Tensor, "graph node node"]:
-    start, end = graphs.edges.where(graphs.edges >= 0, names).unbind(-1)
-    steps = torch.zeros(len(start), names + 1, names + 1)
-    return steps.index_put((torch.arange(len(start))[:, None], start, end), torch.ones(()))[:, :-1, :-1]
-
-
-def _column(away: Int[Tensor, "graph node node"], node: Int[Tensor, " graph"]) -> Int[Tensor, "graph node"]:
-    """Hops from every node to one."""
-    return away[torch.arange(len(away)), :, node]
+    return reached > 0

@@ -1,10 +1,8 @@
 """Markov chains on which the theory of Section 4.2 is tested, as exact float64 tensors.
 
-Assumption 1 makes a model that answers a prompt a Markov chain. The chain has a start distribution alpha_1 and one
-transition matrix M_t per further step, whose rows sum to one. Base CoT2 computes its marginals. A chain of m steps has
-m - 1 transitions. A chain may carry leading axes for many inputs at once.
-
-A random chain is a function of its seed (`cot2lib.kit.random`).
+Assumption 1 makes a model that answers a prompt a Markov chain: a start distribution alpha_1 and one transition matrix
+M_t per further step, so m - 1 of them, whose rows sum to one. Base CoT2 computes its marginals. A chain may carry
+leading axes for many inputs at once. A random chain is a function of its seed.
 """
 
 from typing import NamedTuple
@@ -18,21 +16,12 @@ from cot2lib.errors import SpecError
 from cot2lib.kit import random
 from cot2lib.kit.random import Site
 
-EXAMPLE = (  # three tokens, two steps: in tenths, so that every probability is a short fraction
-    (2, 5, 3),
-    ((5, 3, 2), (1, 4, 5), (0, 6, 4)),
-)
-
 
 class Chain(NamedTuple):
     """A start distribution and the transitions after it. The functions of `theory.estimators` take it unpacked."""
 
     start: Float[Tensor, "*input v"]
     transitions: list[Float[Tensor, "*input v v"]]
-
-    @property
-    def steps(self) -> int:
-        return len(self.transitions) + 1
 
 
 def identity(v: int, steps: int) -> Chain:
@@ -47,15 +36,15 @@ def lazy_walk(v: int, steps: int, move: float) -> Chain:
     return Chain(start, [stay + move * start.expand(v, v)] * (steps - 1))
 
 
-def rank_one(v: int, steps: int) -> Chain:
-    """A random chain without memory: all rows of a transition agree."""
-    rows = _random_distributions(v, steps, 1.0, seed=0)
-    return Chain(rows[0], [row.expand(v, v) for row in rows[1:]])
-
-
 def random_rows(v: int, steps: int, concentration: float = 1.0, seed: int = 0) -> Chain:
-    """A chain whose start and rows are symmetric Dirichlet draws; a small concentration makes them nearly one-hot."""
-    rows = _random_distributions(v, 1 + (steps - 1) * v, concentration, seed)
+    """A chain whose start and rows are symmetric Dirichlet draws; a small concentration makes them nearly one-hot.
+
+    The draws invert the gamma distribution function, so each takes v uniform ones.
+    """
+    count = 1 + (steps - 1) * v
+    uniforms = random.uniform(random.run_keys([seed], Site.CHAIN), count * v).double().view(count, v)
+    gammas = torch.from_numpy(special.gammaincinv(concentration, uniforms.numpy()))
+    rows = gammas / gammas.sum(-1, keepdim=True)
     return Chain(rows[0], list(rows[1:].view(steps - 1, v, v)))
 
 
@@ -79,13 +68,6 @@ def mnns(digits: Int[Tensor, "*input step"], bound: int | None = None) -> Chain:
 
 
 def example() -> Chain:
-    """The chain of the worked example on dependence: three tokens, two steps."""
-    start, rows = (torch.tensor(part, dtype=torch.float64) / 10 for part in EXAMPLE)
-    return Chain(start, [rows])
-
-
-def _random_distributions(v: int, count: int, concentration: float, seed: int) -> Float[Tensor, "count v"]:
-    """Symmetric Dirichlet draws. They invert the gamma distribution function, so each takes v uniform draws."""
-    uniforms = random.uniform(random.run_keys([seed], Site.CHAIN), count * v).double().view(count, v)
-    gammas = torch.from_numpy(special.gammaincinv(concentration, uniforms.numpy()))
-    return gammas / gammas.sum(-1, keepdim=True)
+    """The chain of the worked example on dependence, whose probabilities are short fractions."""
+    start, *rows = torch.tensor([[2, 5, 3], [5, 3, 2], [1, 4, 5], [0, 6, 4]], dtype=torch.float64) / 10
+    return Chain(start, [torch.stack(rows)])

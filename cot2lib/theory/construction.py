@@ -13,16 +13,16 @@ The prompt is n digits, an arrow and a dummy 0: tokens z_1..z_{n+2}. Each pass a
 input token, routes to that token's expert, and appends the result. After n passes a token holds all 2^n signed sums.
 After n + 1 passes the last token holds the answer.
 
-Four things in the paper need a repair, and `Design` has a switch for each:
+Four things in the paper need a repair, each a switch of `Design`:
 1. The printed read-off gives the sum 0 the weight sigma(0) = 1/2, not 1 (`read`).
-2. Each expert halves the pairs, but the read-off is proved for pairs of length 1, not 2^-n (`rescaled`, `halved`).
+2. Each expert halves the pairs, but the read-off is proved for pairs of length 1, not 2^-n (`rescaled`).
 3. The experts let the position of the preceding token leak into their output (`masked`).
 4. The experts take two arguments, which no residual stream offers (`residual`).
 A fifth switch fuses the read-off into the last expert, so that n passes suffice, as the paper says (`fused`).
 `VARIANTS` names the combinations.
 
-The paper takes the constant c to infinity. Here c is finite, and the same in all four places unless told otherwise.
-The gated experts leave out the rows of W_1 and W_2 that are zero, and W_cos and W_sin are slices, not matrices.
+The paper takes the constant c to infinity; here it is finite. The gated experts leave out the rows of W_1 and W_2 that
+are zero, and W_cos and W_sin are slices, not matrices.
 """
 
 import math
@@ -36,7 +36,7 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
 from cot2lib.errors import SpecError
-from cot2lib.kit.frozen import Frozen, Positive, positive
+from cot2lib.kit.frozen import Frozen, positive
 
 INPUTS_TOGETHER = 1024  # bounds the memory of `solve`
 SAFETY = 2.0  # default sharpness over `sufficient_sharpness`
@@ -192,27 +192,25 @@ class ReadOff(nn.Module):
         "biased"    cos * sigma(c (sin + b)). The threshold b is sin(w/2), half a step, in the scale of the pairs.
         "mirrored"  no filter. The largest cos is that of the smallest |s|; the sine then gets the right sign.
 
-    The pairs that arrive have the length `scale`; z_prev is multiplied by `gain` first. `gate` and `choice` are the
-    constant c of the sigmoid and of the softmax.
+    The pairs that arrive have the length `scale`; z_prev is multiplied by `gain` first.
     """
 
-    def __init__(self, layout: Layout, read: str, omega: float, scale: float, gain: float, gate: float, choice: float):
+    def __init__(self, layout: Layout, read: str, omega: float, scale: float, gain: float, c: float):
         super().__init__()
-        self.layout, self.read, self.gain = layout, read, gain
+        self.layout, self.read, self.gain, self.c = layout, read, gain, c
         self.threshold = scale * gain * math.sin(omega / 2) if read == "biased" else 0.0
-        self.gate, self.choice = gate, choice
 
     def forward(self, previous: Token, current: Token | None = None) -> Token:
         """The answer's pair, zeros behind it. `current` is not used; the other experts take it."""
         pairs = self.gain * previous[:, : self.layout.content].unflatten(1, (-1, 2))
         filled = lambda part: nn.functional.pad(part, (0, previous.shape[1] - part.shape[1]))
         cosine, sine = map(filled, pairs.unbind(-1))  # W_cos z and W_sin z
-        passed = torch.sigmoid(self.gate * (sine + self.threshold))
+        passed = torch.sigmoid(self.c * (sine + self.threshold))
         if self.read == "mirrored":
             sine = sine * (2 * passed - 1)
         else:
             cosine = cosine * passed
-        weights = (self.choice * cosine).softmax(-1)
+        weights = (self.c * cosine).softmax(-1)
         out = torch.zeros_like(previous)
         out[:, 0], out[:, 1] = (weights * cosine).sum(-1), (weights * sine).sum(-1)
         return out
@@ -234,15 +232,13 @@ class Design(Frozen):
         read: how the read-off finds the smallest non-negative sum: "sigmoid", "biased" or "mirrored" (`ReadOff`).
         rescaled: whether the read-off first undoes the halving.
         masked: whether the experts hide the position block of the preceding token.
-        halved: whether each expert divides its output by two.
         fused: whether the expert of the last digit also reads off the answer. Then n passes suffice.
-        residual: whether the layer is a residual block on one stream. Its experts always hide the positions.
+        residual: whether the layer is a residual block on one stream.
     """
 
     read: Literal["sigmoid", "biased", "mirrored"] = "sigmoid"
     rescaled: bool = False
     masked: bool = False
-    halved: bool = True
     fused: bool = False
     residual: bool = False
 
@@ -257,30 +253,11 @@ VARIANTS = {
 }
 
 
-@dataclass(frozen=True)
-class Sharpness(Frozen):
-    """The constant c in each of the four places where the paper takes it to infinity. Each must be above 0."""
-
-    attention: Positive
-    router: Positive
-    sigmoid: Positive
-    softmax: Positive
-
-    @classmethod
-    def same(cls, c: float) -> "Sharpness":
-        return cls(c, c, c, c)
-
-
 class TrigMNNS(nn.Module):
-    """The construction for `length` digits whose sum is at most `max_sum`. Nothing is trained.
+    """The construction for n = `length` digits whose sum is at most S = `max_sum`. Nothing is trained.
 
-    Args:
-        length: number of digits n.
-        max_sum: the bound S. Sums -S..S have an embedding (cos ws, sin ws).
-        variant: a name in `VARIANTS`, or a `Design`.
-        sharpness: the constant c, or one for each place. None stands for twice `sufficient_sharpness`.
-        frequency: w in units of pi / (2 S). The paper keeps it below 1.
-        dtype: float64 or float32.
+    `variant` is a name in `VARIANTS`, or a `Design`. `sharpness` is the constant c, by default twice
+    `sufficient_sharpness`. Sums -S..S have an embedding (cos ws, sin ws).
     """
 
     embedding: Float[Tensor, "sum pair"]
@@ -290,8 +267,7 @@ class TrigMNNS(nn.Module):
         length: int,
         max_sum: int,
         variant: str | Design = "as-written",
-        sharpness: float | Sharpness | None = None,
-        frequency: float = FREQUENCY,
+        sharpness: float | None = None,
         dtype: torch.dtype = torch.float64,
     ):
         super().__init__()
@@ -299,26 +275,22 @@ class TrigMNNS(nn.Module):
         if isinstance(variant, str) and variant not in VARIANTS:
             raise SpecError(f"variant={variant!r}: choose one of {', '.join(VARIANTS)}.")
         self.design = VARIANTS[variant] if isinstance(variant, str) else variant
-        self.length, self.max_sum, self.omega = length, max_sum, frequency * math.pi / (2 * max_sum)
+        self.length, self.max_sum, self.omega = length, max_sum, FREQUENCY * math.pi / (2 * max_sum)
         self.layout = Layout(length, self.design.residual)
-        c = sufficient_sharpness(length, max_sum, self.design, frequency) * SAFETY if sharpness is None else sharpness
-        self.sharpness = c if isinstance(c, Sharpness) else Sharpness.same(c)
-        self.attention = NextToken(self.layout, self.sharpness.attention, dtype)
-        self.router = Router(self.layout, self.passes, self.sharpness.router, dtype)
-        self.experts = nn.ModuleList(self._experts(dtype))
+        sufficient = sufficient_sharpness(length, max_sum, self.design)
+        self.sharpness = SAFETY * sufficient if sharpness is None else sharpness
+        if not self.sharpness > 0:
+            raise SpecError(f"sharpness={sharpness}: must be above 0.")
+        self.attention = NextToken(self.layout, self.sharpness, dtype)
+        self.router = Router(self.layout, self.passes, self.sharpness, dtype)
+        scale = 0.5**length
+        gain = 1 / scale if self.design.rescaled else 1.0
+        read = ReadOff(self.layout, self.design.read, self.omega, scale, gain, self.sharpness)
+        *sums, last = [partial_sums(self.layout, j, 0.5, self.design.masked, dtype) for j in range(1, length + 1)]
+        self.experts = nn.ModuleList([*sums, Fused([last, read])] if self.design.fused else [*sums, last, read])
         self.stream_update = stream_update(self.layout, dtype) if self.design.residual else None
         angles = self.omega * torch.arange(-max_sum, max_sum + 1, dtype=torch.float64)
         self.register_buffer("embedding", torch.stack([angles.cos(), angles.sin()], dim=1).to(dtype))
-
-    def _experts(self, dtype: torch.dtype) -> list[nn.Module]:
-        design, step_scale = self.design, 0.5 if self.design.halved else 1.0
-        scale = step_scale**self.length
-        gain = 1 / scale if design.rescaled else 1.0
-        gate, choice = self.sharpness.sigmoid, self.sharpness.softmax
-        read = ReadOff(self.layout, design.read, self.omega, scale, gain, gate, choice)
-        masked = design.masked or design.residual
-        sums = [partial_sums(self.layout, j, step_scale, masked, dtype) for j in range(1, self.length + 1)]
-        return [*sums[:-1], Fused([sums[-1], read])] if design.fused else [*sums, read]
 
     @property
     def passes(self) -> int:
@@ -350,8 +322,7 @@ class TrigMNNS(nn.Module):
         return tokens
 
     def forward(self, tokens: Tokens) -> Token:
-        """The next token: attention, then the experts. Without a residual stream it gets the next position, as in the
-        paper."""
+        """The next token: attention, then the experts; it gets the next position by hand, or in a residual stream."""
         query = tokens[:, -1]
         attended = self.attention(query, tokens)
         if self.stream_update is not None:
@@ -370,17 +341,15 @@ class TrigMNNS(nn.Module):
         return out
 
 
-def sufficient_sharpness(length: int, max_sum: int, design: Design, frequency: float = FREQUENCY) -> float:
+def sufficient_sharpness(length: int, max_sum: int, design: Design) -> float:
     """A constant c at which rounding removes the weight of everything but the right sum: ln(2 d / w) / gap.
 
     The gap is the smallest difference of two scores: between two sums next to zero, which lie two apart, or between
     the sum S and the zeros that pad the read-off. Pairs of length 2^-n make it 2^-n times smaller.
     """
-    omega = frequency * math.pi / (2 * max_sum)
-    gap = 2 * math.sin(omega) ** 2
-    if frequency < 1:
-        gap = min(gap, math.cos(omega * max_sum))
-    if design.halved and not design.rescaled:
+    omega = FREQUENCY * math.pi / (2 * max_sum)
+    gap = min(2 * math.sin(omega) ** 2, math.cos(omega * max_sum))
+    if not design.rescaled:
         gap *= 2.0**-length
     return math.log(2 * Layout(length, design.residual).width / omega) / gap
 
@@ -396,3 +365,36 @@ def checked_digits(digits: Digits, length: int, max_sum: int) -> Int[Tensor, "in
     if (largest := int(rows.sum(1).max())) > max_sum:
         raise SpecError(f"max_sum={max_sum}: some digits sum to {largest}; build it with at least that.")
     return rows.long()
+
+
+# Inputs and their optima; answers do not depend on the order of the digits, so one row stands for all of its orders
+
+
+def multisets(length: int) -> Int[Tensor, "input length"]:
+    """Every multiset of `length` digits 1..9 once, each row sorted."""
+    return torch.combinations(torch.arange(1, 10), length, with_replacement=True).reshape(-1, length)
+
+
+def orders(digits: Int[Tensor, "input length"]) -> Float[Tensor, " input"]:
+    """Number of distinct orders of each row of digits: n! over the factorials of the digits' multiplicities."""
+    counts = torch.nn.functional.one_hot(digits).sum(1).double()  # (input, digit)
+    return torch.exp(math.lgamma(digits.shape[1] + 1) - torch.lgamma(counts + 1).sum(1)).round()
+
+
+def signed_sums(digits: Int[Tensor, "input length"]) -> Int[Tensor, "input sum"]:
+    """All 2^n signed sums in the construction's order: for each digit first all sums with plus, then with minus."""
+    sums = torch.zeros(len(digits), 1, dtype=torch.int64)
+    for digit in digits.unbind(1):
+        sums = torch.cat([sums + digit[:, None], sums - digit[:, None]], dim=1)  # twice as many sums
+    return sums
+
+
+def optima(digits: Int[Tensor, "input length"]) -> Int[Tensor, " input"]:
+    """The smallest non-negative signed sum of each row. It is the smallest |sum|, because all signs can be flipped."""
+    return signed_sums(digits).abs().amin(1)
+
+
+def exact_match(model: TrigMNNS, digits: Int[Tensor, "input length"]) -> float:
+    """Share of the inputs that `model` answers right, where each row of digits counts with all its orders."""
+    weight = orders(digits)
+    return float((weight * (model.solve(digits) == optima(digits))).sum() / weight.sum())

@@ -1,9 +1,8 @@
 """The exact distribution of q_m, by listing every count vector.
 
-This is the second way to the numbers of `cot2lib.theory.estimators` (Section 4.2). A trace of K tokens is a Markov
-chain of count vectors, and nothing here assumes anything about covariances. Small chains are listed in rational
-arithmetic, for independent and for systematic draws. Longer ones are listed in float64 for systematic draws, which
-reach only few count vectors.
+This is the second way to the numbers of `cot2lib.theory.estimators` (Section 4.2), and assumes nothing about
+covariances. Small chains are listed in rational arithmetic, longer ones in float64 for systematic draws alone, which
+reach few count vectors.
 """
 
 from collections import defaultdict
@@ -106,28 +105,22 @@ def systematic_error(start: Float[Tensor, " v"], transitions: list[Float[Tensor,
     """
     expected, chance, centre = k * start[None], torch.ones(1, dtype=torch.float64), start  # (state, v), (state), (v)
     for moves in transitions:
-        counts, chance = _reachable_counts(expected, chance)
+        states, v = expected.shape
+        if states * (v + 1) * v > MOST_ENTRIES:
+            raise SpecError(
+                f"{states} count vectors of {v} tokens are reachable by systematic draws, too many to go on listing; "
+                "take a shorter chain or fewer tokens, or simulate (cot2lib.theory.simulation)."
+            )
+        cuts = (-expected.cumsum(-1)).remainder(1.0).sort(-1).values  # (state, v): counts change at these offsets
+        edges = torch.cat([torch.zeros(states, 1), cuts, torch.ones(states, 1)], -1).to(cuts)  # (state, v + 2)
+        lengths, middles = edges.diff(dim=-1), (edges[:, 1:] + edges[:, :-1]) / 2  # (state, v + 1)
+        real = lengths > SHORTEST
+        counts = systematic_counts(expected[:, None].expand(-1, v + 1, -1)[real], middles[real])  # (interval, v)
+        counts, place = torch.unique(counts, dim=0, return_inverse=True)
+        shares = (chance[:, None] * lengths)[real]
+        chance = torch.zeros(len(counts), dtype=torch.float64).index_add(0, place, shares)
         expected, centre = counts @ moves, centre @ moves
     fraction = expected.frac()
     within = (fraction * (1 - fraction)).sum(-1) / k**2  # (state)
     between = (expected / k - centre).square().sum(-1)  # (state)
     return float(chance @ (within + between))
-
-
-def _reachable_counts(
-    expected: Float[Tensor, "state v"], chance: Float[Tensor, " state"]
-) -> tuple[Float[Tensor, "reached v"], Float[Tensor, " reached"]]:
-    states, v = expected.shape
-    if states * (v + 1) * v > MOST_ENTRIES:
-        raise SpecError(
-            f"{states} count vectors of {v} tokens are reachable by systematic draws, too many to go on listing; "
-            "take a shorter chain or fewer tokens, or simulate (cot2lib.theory.simulation)."
-        )
-    cuts = (-expected.cumsum(-1)).remainder(1.0).sort(-1).values  # (state, v)
-    edges = torch.cat([torch.zeros(states, 1), cuts, torch.ones(states, 1)], -1).to(cuts)  # (state, v + 2)
-    lengths, middles = edges.diff(dim=-1), (edges[:, 1:] + edges[:, :-1]) / 2  # (state, v + 1)
-    real = lengths > SHORTEST
-    counts = systematic_counts(expected[:, None].expand(-1, v + 1, -1)[real], middles[real])  # (interval, v)
-    reached, place = torch.unique(counts, dim=0, return_inverse=True)
-    shares = (chance[:, None] * lengths)[real]
-    return reached, torch.zeros(len(reached), dtype=torch.float64).index_add(0, place, shares)

@@ -23,8 +23,7 @@ N = V / (eps^2 delta) suffices for probability 1 - delta. The paper's proof inse
 only V <= (1 - ||alpha_m||^2) (1 - (1 - 1/K)^m) holds, which grows with m towards the error of a single token.
 `failure` gives the exact probability for two tokens that never change. The printed N can be tested on it.
 
-The tests compare both forms with exact enumeration (`cot2lib.theory.enumeration`). A Dirichlet thought of
-concentration gamma has the moments of K = gamma + 1 tokens.
+A Dirichlet thought of concentration gamma has the moments of K = gamma + 1 tokens.
 """
 
 import math
@@ -64,12 +63,9 @@ def mse_ratio(
 ) -> float:
     """Exact E||q_m - alpha_m||^2 of one trace of K tokens, over that of the mean of K discrete traces.
 
-    Args:
-        start: distribution of the first token.
-        transitions: one row-stochastic (v, v) matrix per further step, so m = len(transitions) + 1.
-        k: tokens K per step.
-        sampler: how the K tokens are drawn. "multinomial" means independent draws (MTS). "systematic" means
-            `cot2lib.thoughts.Systematic`; its value comes from listing every reachable count vector.
+    `start` is the first token's distribution, followed by one row-stochastic (v, v) matrix per further step. The K
+    tokens are independent draws (MTS), or draws of `cot2lib.thoughts.Systematic` for "systematic", whose value comes
+    from listing every reachable count vector.
 
     Raises SpecError for arguments that are no chain, a chain whose final token is certain (both errors are 0), or one
     with too many count vectors to list.
@@ -91,11 +87,6 @@ def marginals(start: Distribution, transitions: Transitions) -> list[Distributio
     for moves in transitions:
         alphas.append((alphas[-1][..., None, :] @ moves)[..., 0, :])
     return alphas
-
-
-def sigma(alpha: Distribution) -> Float[Tensor, "*input v v"]:
-    """Sigma(alpha) = diag(alpha) - alpha alpha^T: the covariance of one token's one-hot vector."""
-    return alpha.diag_embed() - alpha[..., :, None] * alpha[..., None, :]
 
 
 def explained(start: Distribution, transitions: Transitions) -> Explained:
@@ -156,12 +147,12 @@ def _discounted_sum(terms: Explained, k: int) -> Float[Tensor, "*input"]:
 
 
 def printed_bound(k: int) -> float:
-    """The paper's bound 2 - 1/K. It holds for m <= 2, and for every m if `contraction` <= 1 / (2 - 1/K)."""
+    """The paper's bound. It holds for m <= 2, and for every m if `contraction` <= 1 / (2 - 1/K)."""
     return 2 - 1 / k
 
 
 def tight_bound(k: int, steps: int) -> float:
-    """The bound K (1 - (1 - 1/K)^m) <= min(m, K). Chains whose first token decides the last one attain it."""
+    """K (1 - (1 - 1/K)^m) <= min(m, K). Chains whose first token decides the last one attain it."""
     return k * (1 - (1 - 1 / k) ** steps)
 
 

@@ -1,13 +1,12 @@
 """Monte Carlo traces of a chain (Section 4.2): MTS, systematic and Dirichlet thoughts, and K discrete traces.
 
-`coverage` asks how often K sampled traces of MNNS hold a path to the answer. The tokens before the answer are sampled,
-each sign with probability 1/2. The last step tries both signs of the last digit and takes the best sum it finds. Prop.
-sample-complexity assumes a linear read-off. This one is not linear, so a trace of K tokens can be right where a single
-token is not.
+`simulate` draws many traces at once, in chunks that stay in the processor's cache. Nothing is shared with the exact
+forms (`cot2lib.theory.estimators`), so the two test each other.
 
-`simulate` draws many traces at once, in chunks that stay in the processor's cache. Each chunk is a function of the
-seed and its number. The samplers are those of the thought rules (`cot2lib.thoughts`). Nothing is shared with the
-exact forms (`cot2lib.theory.estimators`), so the two test each other.
+`coverage` counts how often K sampled traces of MNNS hold a path to the answer. The tokens before the answer are
+sampled, each sign with probability 1/2. The last step tries both signs of the last digit and takes the best sum it
+finds. Prop. sample-complexity assumes a linear read-off. This one is not linear, so a trace of K tokens can be right
+where a single token is not.
 """
 
 from collections.abc import Callable

@@ -3,7 +3,7 @@
 `TaggedMNNS` asks whether the trigonometric construction is a CoT2 model. It is one only with a vocabulary that the
 paper does not state. A CoT2 token is a mixture z = E^T alpha of vocabulary embeddings, and alpha comes from a softmax.
 With one pair (cos ws, sin ws) per sum, the mixture of all signed sums is (prod_j cos(w d_j), 0), which does not hold
-the sums (`collapsed`). So a vocabulary entry must name the slot as well: 2^n slots times 2 S + 1 sums. The uniform
+the sums. So a vocabulary entry must name the slot as well: 2^n slots times 2 S + 1 sums. The uniform
 alpha over the slots in use then gives exactly the paper's factor 2^-t. The softmax of c E z must produce this alpha,
 and two demands on c meet:
 1. It must drown the slots that are not in use. That bounds c from below.
@@ -33,12 +33,6 @@ from torch import Tensor, nn
 from cot2lib.theory.construction import Digits, Token, Tokens, TrigMNNS, checked_digits
 
 
-def collapsed(digits: Int[Tensor, "input length"], omega: float) -> Float[Tensor, "input pair"]:
-    """The mean of the final sum's pair (cos ws, sin ws) over all signs: (prod_j cos(w d_j), 0)."""
-    product = (omega * digits.double()).cos().prod(1)
-    return torch.stack([product, torch.zeros_like(product)], dim=1)
-
-
 class TaggedMNNS(TrigMNNS):
     """`TrigMNNS` whose thoughts go through a vocabulary of (slot, sum) pairs: z = E^T softmax(c E z).
 
@@ -48,11 +42,6 @@ class TaggedMNNS(TrigMNNS):
     def __init__(self, head: float, *args: Any, **options: Any):
         super().__init__(*args, **options)
         self.head = head
-
-    @property
-    def vocab_size(self) -> int:
-        """2^n slots times 2 S + 1 sums."""
-        return self.layout.content // 2 * len(self.embedding)
 
     def forward(self, tokens: Tokens) -> Token:
         out = super().forward(tokens)

@@ -10,7 +10,7 @@ from torch import Tensor
 from cot2lib.errors import SpecError
 from cot2lib.kit import dirichlet
 from cot2lib.kit.frozen import Bound, Count, Positive
-from cot2lib.thoughts.rule import Sampled, State, Thought, Weights
+from cot2lib.thoughts.rules import Sampled, State, Thought, Weights
 
 Tokens = Int[Tensor, "*lead token"]
 Apart = Bool[Tensor, "*lead token"]
@@ -23,10 +23,10 @@ class Dirichlet(Sampled):
     Its mean is alpha_t. Entry i varies by alpha_i (1 - alpha_i) / (gamma + 1), as with MTS(gamma + 1).
 
     A token of tiny concentration matters little and adds noise of order one to the policy gradient. So tokens below
-    `floor`, and all but the `most` likeliest, share one entry. It also takes in the least of the others if it would
-    be below `floor` itself. Inside it weights follow alpha_t. Sums of a Dirichlet point's entries are Dirichlet again,
-    so the mean stays alpha_t, and no concentration is below gamma floor. Under every policy a thought has the density
-    of the entries that were apart when it was drawn. How the shared entry is split is no part of it and gets no
+    `floor`, and all but the `most` likeliest, share one entry, which also takes in the least of the others if it would
+    be below `floor` itself. Weights inside it follow alpha_t. Sums of a Dirichlet point's entries are Dirichlet again,
+    so the mean stays alpha_t and no concentration is below gamma floor. A thought has, under every policy, the density
+    of the entries that were apart when it was drawn; the split of the shared entry is not part of it and gets no
     gradient. `floor=0, most=None` is the paper's rule, on the whole vocabulary.
 
     `masked` is the treatment of the authors' code: those tokens get weight zero, though the likeliest stays. The
@@ -34,7 +34,7 @@ class Dirichlet(Sampled):
     (There it is enough that the current, the old or the reference policy gives a token `floor`.)
 
     The action is one draw: the `most` likeliest tokens, as floats; the logarithms of their weights, -inf if they are
-    not apart; and that of the shared entry.
+    not apart; and the logarithm of the shared entry.
     """
 
     gamma: Positive
@@ -78,7 +78,7 @@ class Dirichlet(Sampled):
         return (values >= self.floor) & (beyond >= self.floor)
 
     def _shares(self, alpha: Weights, tokens: Tokens, apart: Apart) -> Float[Tensor, "*lead entry"]:
-        """Shares of the concentration: those of the tokens apart, else 0, and that of all others together."""
+        """Shares of the concentration, of each token apart (else 0) and of all others together."""
         own = alpha.gather(-1, tokens)
         if self.masked:
             own = own.clamp(min=self.floor) * apart
@@ -90,7 +90,7 @@ class Dirichlet(Sampled):
 class Gumbel(Sampled):
     """Softmax of (log alpha_t + standard Gumbel noise) / temperature: a relaxed draw of one token, of later papers.
 
-    The action is the noisy log-probabilities, one draw. Its density is that of the noise they need under a policy. A
+    The action is the noisy log-probabilities, one draw. Its density is the density of the noise under a policy. A
     thought forgets their common shift. Integrated over the shift this is the thought's own density, Concrete, whose
     ratio varies less. The mean is alpha_t only in the limit of temperature 0.
     """

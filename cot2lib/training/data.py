@@ -315,7 +315,7 @@ def check_run(spec: Run) -> None:
         check_rule(spec.thought, task.vocab_size, spec.model.d_model)
     check_budget(task, budget, ties)
     check_targets_fit(task, task.size)
-    if spec.model.embedding != "learned" and not hasattr(task, "numbers"):
+    if spec.model.embedding != "learned" and task.numbers is None:
         raise SpecError(f"embedding={spec.model.embedding!r}: the tokens of {task.name} are no numbers; learn them.")
     if supervision.sees != "all" and task.reads is None:
         raise SpecError(f"sees={supervision.sees!r}: {task.name} does not say what its steps read (`Task.reads`).")

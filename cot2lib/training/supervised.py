@@ -41,6 +41,7 @@ def build_stack(specs: Sequence[Run]) -> GPT2Stack:
     table = stack.transformer.wte.weight
     with torch.no_grad():
         if model.embedding != "learned":
+            assert task.numbers is not None
             table.copy_(trigonometric_table(task.numbers, task.kinds, model.d_model))
         elif model.embedding_sd != GPT2_SD:
             table.mul_(model.embedding_sd / GPT2_SD)

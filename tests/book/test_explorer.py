@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from cot2lib.decode import decode, replay
-from cot2lib.theory.construction import Design, Sharpness, TrigMNNS
+from cot2lib.theory.construction import Design, TrigMNNS
 from cot2lib.thoughts import Base, Discrete, Rule, State, Thought
 
 NODE = shutil.which("node")
@@ -122,8 +122,9 @@ def test_the_mark_of_held_out_inputs_is_the_split(computed, explorer):
 
 @pytest.mark.parametrize("c, read", CIRCLES)
 def test_the_circle_is_the_construction(computed, c, read):
-    sharp = Sharpness(attention=1e6, router=1e6, sigmoid=c, softmax=c)
-    model = TrigMNNS(4, 36, DESIGNS[read], sharp)
+    model = TrigMNNS(4, 36, DESIGNS[read], c)
+    model.attention.score *= 1e6 / c  # the drawing selects exactly
+    model.router.score *= 1e6 / c
     *pairs, answers = np.array(computed[c, read]).T
     assert np.allclose(np.stack(pairs, 1), model.states(INPUTS)[:, -1, :2].numpy(), rtol=0, atol=1e-9)
     assert answers.tolist() == model.solve(INPUTS).tolist()

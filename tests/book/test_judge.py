@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cot2lib.metrics import mean_interval, prediction_interval
+from cot2lib.metrics import prediction_interval
 from cot2lib.study.book import cards, ledger
 from cot2lib.study.judge import (
-    FEWEST_ALONE,
     FEWEST_SEEDS,
     GROUPS,
     NAT,
@@ -29,7 +28,6 @@ from cot2lib.study.judge import (
     parts_verdict,
     reaches_verdict,
     share,
-    significant,
     value_verdict,
 )
 
@@ -165,10 +163,6 @@ def test_verdicts_on_cells(rule, cells, verdict):
     assert rule([*map(cell, cells)]) == verdict
 
 
-def test_significant_cells_are_above_zero():
-    assert significant([cell(CLEAR), cell(UNCLEAR), cell(AGAINST)]) == [True, False, False]
-
-
 @pytest.mark.parametrize(
     "readings, verdict",
     [
@@ -280,19 +274,6 @@ def test_verdicts_on_cells_depend_on_no_order(cells, lift, unit, random):
     assert {"reproduced"} != {direction_verdict(gaps, unit), direction_verdict([-gap for gap in gaps], unit)}
 
 
-@given(st.lists(st.integers(-400, 400), min_size=3, max_size=9), UNITS)
-def test_value_verdict_is_that_on_the_number_zero_but_for_the_spread_of_means(gaps, unit):
-    """Close means agree in both; a value is told from zero by the interval of our mean alone."""
-    gaps = np.array(gaps) * unit.tight / 100 + 0.0013
-    found = value_verdict([gaps], unit)
-    assert label(found) == label(value_verdict([gaps[::-1]], unit)) == label(value_verdict([-gaps, -gaps], unit))
-    interval = mean_interval(gaps)
-    if found == "not reproduced":
-        assert interval.low * interval.high > 0 and abs(interval.mean) >= unit.tight
-    if found == "reproduced":
-        assert interval.half_width < unit.tight > abs(interval.mean)
-
-
 # Over the ledger
 
 
@@ -313,13 +294,6 @@ def of_one_run(known, read):
             (line,) = ledger.KINDS[claim].drawn(claim, "paper", read)
             found.append((claim, row, line))
     return found
-
-
-def test_from_nineteen_runs_on_a_number_that_differs_has_no_run_within_the_margin(of_one_run):
-    many = [(row, line) for _, row, line in of_one_run if row.seeds >= FEWEST_ALONE and row.group == "differs"]
-    assert many
-    for row, line in many:
-        assert (abs(line.values - line.stated) >= line.unit.margin(line.stated)).all(), row.id
 
 
 def test_sensitivity_says_what_the_rule_says_without_a_seed_and_at_other_margins(of_one_run, read):

@@ -9,7 +9,7 @@ import pytest
 from cot2lib import runs
 from cot2lib.errors import SpecError
 from cot2lib.metrics import mean_interval
-from cot2lib.runs import finished, records
+from cot2lib.runs import finished
 from cot2lib.specs.profiles import PROFILES, TWENTY
 from cot2lib.study import measured, policies, sweeps
 from cot2lib.study.book import index, ledger
@@ -101,29 +101,6 @@ def test_numbers_stand_on_the_runs_that_their_ids_name(profile, read):
             if f"-{word}" in claim and "method" in runs_of:
                 assert runs_of["method"].str.startswith(method).all(), claim
     assert seen == set(MEANT.values())
-
-
-@pytest.mark.parametrize("d, k", [(24, 3), (32, 6)])
-def test_policy_gradients_are_judged_by_their_best_epoch_and_begin_before_any_step(known, read, d, k):
-    """The start's entropies are those of the evaluation at step 0, of the runs by the quick recipe."""
-    stem = f"grpo-mts-d{d}-k{k}"
-    row, made = known.loc[stem], records.shipped()[0].set_index("id")
-    made = made.loc[read(KINDS[stem].number().query, "paper")["id"]]
-    for column in ("last", "best", "split_half"):
-        assert row[column] == pytest.approx(100 * made[column].mean(), rel=1e-6), column
-    assert row["judged"] == "best" and row["difference"] == pytest.approx(row["best"] - float(row["paper_value"]))
-    for step in (1, 2, 3, 4):
-        claim = f"{stem}-entropy{step}-sft"
-        points = records.shipped_curves(tuple(read(KINDS[claim].number().query, "quick")["id"]))
-        before = points[points["step"] == 0][f"entropy_{step}"]
-        assert known.loc[claim, "last"] == pytest.approx(before.mean(), rel=1e-6)
-
-
-def test_the_stabler_ratio_is_said_to_lose_less_than_the_product(read):
-    for cell in KINDS["gm-stabler"].cells:
-        assert cell.column == cell.beside == "lost"
-        assert set(read(cell.above, "paper")["ratio"]) == {"product"}
-        assert set(read(cell.below, "paper")["ratio"]) == {"geometric"}
 
 
 @pytest.mark.parametrize("decoder", ["own", "base", "discrete"])

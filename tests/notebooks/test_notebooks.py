@@ -15,7 +15,6 @@ from cot2lib.study import chapters
 ROOT = Path(__file__).parents[2]
 CHAPTERS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 EVERYWHERE = {"profile", "device", "seeds", "retrain"}
-NO_FIGURE = (".absent", ".bullets", ".checked", ".folds", ".lacking", ".table", ".text")
 
 
 def cells(path, kind="code"):
@@ -136,24 +135,6 @@ def test_figures_have_name_caption_and_alt_text_and_are_referred_to():
             measured = re.search(r"\d+\.\d+ ?%", caption)  # numbers that were measured belong in no caption
             found += [] if told and f"{{numref}}`{name}`" in said and not measured else [name]
         return found
-
-    assert offenders(wrong) == {}
-
-
-def test_what_draws_has_a_name_and_a_caption():
-    def wrong(path):
-        names = [
-            alias.asname or alias.name
-            for node in ast.walk(ast.parse(text(path, "code")))
-            if isinstance(node, ast.ImportFrom)
-            for alias in node.names
-            if alias.name in ("draw", "graphs", "live", "look", "page", "policies", path.stem)
-        ]
-        assert names or path.stem == "ledger"
-        unnamed = [ast.parse(source(cell)).body[-1:] for cell in cells(path) if "mystnb" not in cell["metadata"]]
-        shown = [last[0].value for last in unnamed if last and isinstance(last[0], ast.Expr)]
-        called = [ast.unparse(value.func) for value in shown if isinstance(value, ast.Call)]
-        return [name for name in called if name.partition(".")[0] in names and not name.endswith(NO_FIGURE)]
 
     assert offenders(wrong) == {}
 

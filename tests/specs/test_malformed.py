@@ -35,7 +35,7 @@ RULE_PARTS = (
 TASK_MEMBERS = (
     "name", "size", "vocab_size", "eos_id", "steps", "positions", "prompt", "padding", "lengths", "answer_ids",
     "right", "states", "state_ids", "start", "children", "trajectories", "full_budget", "frontier", "renamed", "pairs",
-    "score", "preference", "classes", "split", "train_size", "padding_counts", "mirror",
+    "score", "preference", "classes", "split", "train_size", "padding_counts", "mirror", "reads",
 )  # fmt: skip
 
 

@@ -9,17 +9,11 @@ import torch
 from cot2lib.study import construction_block as block
 from cot2lib.study import measured
 from cot2lib.study.claims.queries import reading
-from cot2lib.study.construction_block import FEEDS, ExpertStack, state_table, targets, train
+from cot2lib.study.construction_block import FEEDS, ExpertStack, targets, train
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import MNNS
 
 TASK = MNNS(1, 5, 3)
-
-
-def test_state_table_has_the_constructions_number_of_coordinates():
-    table = state_table(MNNS()).double()
-    assert table.shape == (73, 2**5) and torch.allclose(table.norm(dim=1), torch.ones(73).double(), atol=1e-6)
-    assert (torch.cdist(table, table) + torch.eye(73)).min() > 0.1
 
 
 def test_targets_are_all_sums_and_then_the_answer():

@@ -7,14 +7,12 @@ import numpy as np
 import pytest
 import torch
 from builders import ROOT
-from torch.distributions import Dirichlet
 
 import cot2lib
 from cot2lib.locality import seen
 from cot2lib.metrics import pass_at_k
 from cot2lib.supervision import trajectory_shares
 from cot2lib.theory.construction import TrigMNNS
-from cot2lib.theory.estimators import sigma
 
 
 def test_sums_have_one_parity_and_the_answer_is_at_most_the_largest_digit():
@@ -38,13 +36,6 @@ def test_small_budgets_keep_right_trajectories_alone():
     for ties in ("minus-first", "plus-first"):
         right = {budget: budget * float(ends(budget, ties)[task.start]) for budget in (1, 2, 4, 8, 16)}
         assert right == pytest.approx({1: 1, 2: 2, 4: 4, 8: comb(4, 2), 16: 6})
-
-
-def test_dirichlet_thoughts_as_noisy_as_so_many_tokens():
-    alpha = torch.tensor([[0.2, 0.3, 0.5]], dtype=torch.float64)
-    variance = sigma(alpha)[0].diagonal()  # of one token
-    for gamma, k in ((5.0, 6), (1.0, 2)):
-        assert torch.allclose(Dirichlet(gamma * alpha[0]).variance, variance / k)
 
 
 def test_pass_at_k_of_two_answers():

@@ -1,9 +1,7 @@
 """Runs by reward: their evaluations, which collapse, what was predicted of them, and what chapters train live."""
 
-import numpy as np
 import pandas as pd
 import pytest
-import torch
 
 from cot2lib import runs
 from cot2lib.specs import GRPOSpec, Recipe
@@ -22,13 +20,6 @@ def test_evaluations_of_stored_runs(store):
     held_out = row["inputs_a"] + row["inputs_b"]
     assert points["step"].tolist() == [0, 4, 8] and points["own"].iloc[-1] == pytest.approx(100 * row["last"])
     assert points["base"].tolist() == ((points["base_a"] + points["base_b"]) * 100 / held_out).tolist()
-
-
-def test_collapsed_is_at_the_most_frequent_answer():
-    answers = MNNS().answers[~MNNS().split(42)]
-    constant = 100 * (answers == 1).double().mean().item()
-    last = pd.DataFrame({"split": 42, "own": [constant + 0.2] * 2, "base": constant, "discrete": [constant, 50.0]})
-    assert policies.collapsed(last).tolist() == [True, False], "by every decoder"
 
 
 def test_of_one_takes_another_profile_where_nothing_is_recorded():
@@ -75,12 +66,6 @@ def test_predictions_stand_beside_what_came_out():
     assert table["as predicted"].tolist() == ["1 of 2", "2 of 2", "2 of 2"]
     fits = grpo_mts.fits(grpo_mts.standing(rows)).iloc[0].to_dict()  # 51.61 lies in 50 to 60
     assert fits == {"runs": 2, "accuracies": "1 of 1", "gains": "0 of 1", "entropies": "1 of 4"}
-
-
-def test_scales_agree_with_their_formulas():
-    found = grpo_dirichlet.scales(torch.tensor([0.6, 0.3, 0.1]), [1.0, 20.0], 20_000)
-    for name in ("entropy", "distance"):
-        assert np.allclose(found[name], found[f"{name}, formula"], rtol=0.05)
 
 
 def test_start_level_is_what_an_untrained_policy_earns(monkeypatch):

@@ -83,17 +83,6 @@ def test_consistency_is_the_exact_bias(continuous, own):
     assert many.loc[(42, 2), "gap"] == pytest.approx(expected, rel=0.1) and expected > 5e-4
 
 
-def test_consistency_and_linearity_of_many_tokens_and_of_a_blind_law(continuous, own):
-    gaps = probes.consistency(own, [1, 16, 400], rollouts=20).groupby(["k", "step"])["gap"].mean().unstack()
-    assert (gaps.loc[400] < 0.1 * gaps.loc[1]).all() and (gaps.loc[16] < gaps.loc[1]).all()
-    blind = continuous.select([0, 1])
-    with torch.no_grad():
-        blind.transformer.wte.weight.zero_()
-    level = probes.probed(blind, small_specs("cot2"), 4)
-    assert probes.linearity(level)[["linear", "linear_random", "reference"]].abs().max().max() < 1e-6
-    assert probes.consistency(level, [2], rollouts=3)["gap"].abs().max() < 1e-10
-
-
 def test_probed_in_company_as_alone(continuous, own):
     alone = probes.probed(continuous.select([1]), small_specs("cot2")[1:], inputs=12)
     for measure in (probes.linearity, probes.linear_answers, lambda x: probes.consistency(x, [2], rollouts=4)):

@@ -124,12 +124,3 @@ def test_published_can_be_trained_on(store):
     task = questions.published(QUESTIONS, naming="fresh", frontier="nodes", padding_counts=True, waiting=6)
     row = runs.run([spec("cot2", task=task, **RECIPE)]).iloc[0]
     assert row["train_inputs"] == 240 and row["inputs_a"] + row["inputs_b"] == 60
-
-
-def test_rules_count_question_by_question(monkeypatch):
-    monkeypatch.setattr(questions, "INPUTS", 40)
-    task = questions.generated(TASK)
-    far, names = depths(task), questions.rules(task)
-    target, other = far.gather(1, task.options).unbind(1)
-    assert all(names[row] != questions.RULES[2] for row in (target > other).nonzero()[:, 0].tolist())
-    assert set(names) == set(questions.RULES)

@@ -1,5 +1,4 @@
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from builders import small_specs
@@ -150,12 +149,6 @@ def test_read_names_a_command_for_models_that_it_measures(nothing_shipped):
 
 
 # What the chapter reads and measures
-
-
-def test_checked_and_lacking_know_what_was_measured():
-    sampling.checked(50, [1, 14], 0.4)
-    assert "**Not drawn, authors' recipe**" in sampling.lacking(pd.DataFrame({"profile": ["quick"]})).text
-    assert sampling.lacking(pd.DataFrame({"profile": ["quick", "paper"]})) is None
 
 
 def test_accuracies_of_other_thoughts(continuous):

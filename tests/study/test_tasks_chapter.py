@@ -5,7 +5,6 @@ import torch
 
 from cot2lib.specs.profiles import TWENTY
 from cot2lib.study import live, tasks
-from cot2lib.study.targets import simple_optimum
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import MNNS
 
@@ -35,12 +34,6 @@ def test_target_shares_of_a_long_input_are_its_targets():
     wanted = hindsight_targets(task, 1, "shared", slice(0, 1))[0]
     mine = shares[(shares["budget"] == 1) & (shares["step"] == 2)].set_index("sum")["share"]
     assert all(wanted[1, task.state_id(total)] == share for total, share in mine.items()) and mine.sum() == 1
-
-
-def test_simple_optimum_counts():
-    """Digits 11-19: 97.9 % by the paper's authors' own count."""
-    assert simple_optimum(MNNS(11, 19, 5)) == pytest.approx(97.9, abs=0.05)
-    assert simple_optimum(MNNS(3, 3, 3)) == 100
 
 
 def test_live_recorded_is_of_the_same_task_alone():

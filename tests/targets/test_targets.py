@@ -340,7 +340,7 @@ FAULTS = {
     "fed add up to 0.5..0.5": lambda v: Shown(frontier(v), frontier(v) / 2),
     "scored are all 0 for some input": lambda v: Shown(frontier(v) * (v.rows > 5)[:, None, None], frontier(v)),
     "scored differ from call to call": lambda v: Shown(torch.rand_like(frontier(v)), frontier(v)),
-    "fed of an input change with those beside it": lambda v: Shown(frontier(v), frontier(v).roll(len(v.rows) // 2, 0)),
+    "fed of an input change with the others": lambda v: Shown(frontier(v), frontier(v).roll(len(v.rows) // 2, 0)),
     "its call fails": lambda v: v.nothing,
     "need a property `fresh`": lambda v: v.visit_keys,
 }

@@ -13,7 +13,7 @@ from cot2lib.tasks.reachability import SPECIALS
 from cot2lib.thoughts import MTS
 from cot2lib.training.data import drawn_names, renamed, stack_data
 from cot2lib.training.fused import preferred
-from cot2lib.training.grpo import GRPOTrainer, densities
+from cot2lib.training.grpo import GRPOTrainer
 from cot2lib.training.supervised import SupervisedTrainer, build_stack
 
 SMALL = ProsQA(inputs=200)
@@ -49,21 +49,6 @@ def test_stored_names_stay_under_other_namings():
     assert SMALL.renamed is not None and replace(SMALL, naming="once").renamed is None
     assert torch.equal(replace(SMALL, naming="once").prompt(), SMALL.prompt())
     assert torch.equal(replace(SMALL, naming="age").edges, SMALL.graphs.edges)
-
-
-def test_names_do_not_depend_on_the_stack():
-    specs = [
-        spec("cot2", task=SMALL, d_model=16, layers=1, seed=s, steps=6, evaluate_every=6, warmup=1) for s in (1, 2)
-    ]
-    together, alone = SupervisedTrainer(specs), SupervisedTrainer(specs[1:])
-    for trainer in (together, alone):
-        trainer.train()
-    assert torch.allclose(
-        torch.tensor(together.progress.first_losses[1]), torch.tensor(alone.progress.first_losses[0]), atol=1e-5
-    )
-    still = SupervisedTrainer([replace(specs[1], task=replace(SMALL, naming="once"))])
-    still.train()
-    assert abs(still.progress.first_losses[0][1] - alone.progress.first_losses[0][1]) > 1e-4
 
 
 ALIKE = (
@@ -113,26 +98,3 @@ def test_rewards_are_counted_under_the_names_of_the_visit():
     assert trainer.reward(index, answers)[0].mean() < 0.5
     rollout = trainer.roll_out(index, names)
     assert rollout.answers.shape == (1, 16 * trainer.group)
-
-
-def test_a_step_of_reward_replays_what_it_rolled_out():
-    """At equal weights every ratio is one, also where the prompt has names of its own."""
-    run = grpo(spec("discrete", task=SMALL, d_model=16, layers=1), thought=MTS(2))
-    trainer = GRPOTrainer([run], build_stack([run.start]))
-    index = torch.arange(8)[None]
-    names = trainer.names(index)
-    rollout = trainer.roll_out(index, names)
-    given = (trainer.thought, trainer.data.shown(index, names), trainer.data.padding_of(index), rollout)
-    new = trainer.replayed(trainer.stack, *given)
-    expected = densities(trainer.stack, trainer.thought, rollout.logits, rollout)
-    assert torch.allclose(new[0], expected[0], atol=1e-4)
-
-
-def test_other_methods_train_on_graphs():
-    """Discrete CoT, no-CoT and COCONUT's stages take a few finite steps."""
-    recipe = dict(steps=10, batch=8, evaluate_every=5, warmup=0, schedule="constant")
-    for method in ("discrete", "no-cot", "coconut"):
-        run = spec(method, task=SMALL, d_model=16, layers=1, **recipe)
-        trainer = SupervisedTrainer([run])
-        curve = trainer.train().curves
-        assert len(curve) == 2 and all(loss > 0 and loss < 100 for point in curve for loss in point["loss"])

@@ -12,9 +12,9 @@ from cot2lib.errors import SpecError
 from cot2lib.specs import from_data, to_data
 from cot2lib.specs.profiles import spec
 from cot2lib.study.prosqa import questions
-from cot2lib.tasks import published as module
+from cot2lib.tasks import prosqa as module
 from cot2lib.tasks import variants
-from cot2lib.tasks.published import fetch, published
+from cot2lib.tasks.prosqa import fetch, published
 
 
 def test_the_published_file_is_what_settings_say():

@@ -15,8 +15,7 @@ from cot2lib.study.prosqa import questions
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import ProntoQA, ProsQA, variants
 from cot2lib.tasks.prontoqa import READINGS, TWINS
-from cot2lib.tasks.prosqa import SIZES
-from cot2lib.tasks.published import published
+from cot2lib.tasks.prosqa import SIZES, published
 from cot2lib.tasks.reachability import SPECIALS, token
 
 SMALL = ProsQA(inputs=200)

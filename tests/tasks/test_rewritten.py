@@ -71,7 +71,7 @@ def test_rewritten_arguments_alone_decide_which_edge_moves():
 def test_chosen_edges_are_as_many_as_there_are_choices(rows):
     """The new end is drawn from all that fit: no choice of an edge and an end is twice as common as another."""
     graphs = TASK.graphs
-    row = next(row for row in rows if variants._moves(one(graphs, row), 28)[0].sum() == 2)
+    row = next(row for row in rows if variants._moves(one(graphs, row), 28, True)[0].sum() == 2)
     many = type(graphs)(*(field[row : row + 1].expand(2000, *field.shape[1:]) for field in graphs))
     edge, end, *_ = variants._chosen(many, 28, True, torch.Generator().manual_seed(0))
     counts = torch.stack([edge, end], 1).unique(dim=0, return_counts=True)[1]

@@ -6,25 +6,17 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cot2lib.study.claims import theorems
 from cot2lib.supervision import hindsight_targets, trajectory_shares
 from cot2lib.tasks import MNNS
-from cot2lib.theory.construction import VARIANTS, Design, Layout, NextToken, TrigMNNS, sufficient_sharpness
-from cot2lib.theory.propositions import (
-    CLAIMS,
-    attention_mass,
-    exact_match,
-    multisets,
-    optima,
-    orders,
-    partial_sum_error,
-    read_off,
-    routing,
-    signed_sums,
-    smallest_non_negative,
-    smallest_sharpness,
-    sum_sets,
-)
 from cot2lib.theory.variants import CosineMNNS, TaggedMNNS
+
+from cot2lib.study.construction_layer import (  # isort: skip
+    attention_mass, partial_sum_error, read_off, smallest_non_negative, smallest_sharpness, sum_sets,
+)  # fmt: skip
+from cot2lib.theory.construction import (  # isort: skip
+    VARIANTS, Layout, NextToken, TrigMNNS, exact_match, multisets, optima, orders, signed_sums,
+)  # fmt: skip
 
 FOUR = MNNS()
 DTYPES = (torch.float64, torch.float32)
@@ -47,15 +39,6 @@ def test_as_written_fails_where_the_optimum_is_zero(dtype):
     assert int(answers[wrong].max()) == 18
 
 
-@pytest.mark.thorough
-def test_trig_and_cosine_on_every_order_of_five_digits():
-    digits = MNNS(length=5).digits
-    optimum = optima(digits)
-    assert torch.equal(TrigMNNS(5, 45).solve(digits) != optimum, optimum == 0) and int((optimum == 0).sum()) == 20230
-    assert torch.equal(TrigMNNS(5, 45, "repaired").solve(digits), optimum)
-    assert all(torch.equal(CosineMNNS(5, 45, dtype).solve(digits), optimum) for dtype in DTYPES)
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("variant", SOLVING)
 def test_solve_of_all_four_digits(variant, dtype):
@@ -68,19 +51,6 @@ def test_solve_of_five_digits():
     assert exact_match(TrigMNNS(5, 45), digits) == 38819 / 59049
     for repaired, c in (("repaired", None), ("fused", 1e6), ("residual", 1e6), ("mirrored", 1e6)):
         assert exact_match(TrigMNNS(5, 45, repaired, c), digits) == 1.0, repaired
-
-
-def test_read_off_however_sharp():
-    """The biased one is right and the printed one wrong, in either precision."""
-    match = lambda *options, **more: exact_match(TrigMNNS(4, 36, *options, **more), multisets(4))
-    assert [match("biased", c) for c in (6800.0, 1e8, 1e20)] == [1.0] * 3
-    assert [match("as-written", c) for c in (1e4, 1e16)] == [4992 / 6561] * 2
-    assert match("as-written", 1e8, dtype=torch.float32) == 4992 / 6561
-
-
-def test_design_without_halving_needs_masked_positions():
-    design = lambda masked: Design("biased", halved=False, masked=masked)
-    assert [exact_match(TrigMNNS(4, 36, design(masked)), multisets(4)) for masked in (False, True)] == [0.0, 1.0]
 
 
 @settings(deadline=None, max_examples=40)
@@ -101,12 +71,6 @@ def test_states_hold_every_partial_sum():
             pairs = gain**step * states[:, step - 1, : 2 ** (step + 1)].unflatten(1, (-1, 2))
             assert (pairs - torch.stack([angles.cos(), angles.sin()], -1)).abs().max() < 1e-12
             assert not states[:, step - 1, 2 ** (step + 1) : model.layout.content].any()
-
-
-def test_states_end_shorter_as_written_and_repaired_at_one():
-    digits = FOUR.digits[FOUR.answers > 0]
-    written, repaired = (TrigMNNS(4, 36, v).states(digits)[:, -1, :2].norm(dim=1) for v in ("as-written", "repaired"))
-    assert (written - 2**-4).abs().max() < 1e-6 and (repaired - 1).abs().max() < 1e-6
 
 
 def test_optima_and_multisets_of_four_digits():
@@ -133,29 +97,17 @@ def test_smallest_sharpness(length, variant, smallest):
     assert exact_match(TrigMNNS(length, bound, variant, c * 0.999), digits) < 1.0
 
 
-@pytest.mark.parametrize("length", [1, 3, 4])
-def test_sufficient_sharpness_is_a_law_of_the_smallest(length):
-    """Undoing the halving saves exactly 2^n; what is needed lies below what suffices, by less than a factor 50."""
-    literal, repaired = (smallest_sharpness(length, variant) for variant in ("biased", "repaired"))
-    assert literal / repaired == pytest.approx(2**length, rel=2e-3)
-    law = sufficient_sharpness(length, 9 * length, VARIANTS["repaired"])
-    assert law / 50 < repaired < law
-
-
-def test_frequency_above_the_papers_bound_until_answers_alias():
-    stated = 0.999 * 2 * 72 / (36 + 9)  # w (S + D) < 2 pi
-    assert [exact_match(TrigMNNS(4, 36, "repaired", frequency=f), multisets(4)) for f in (stated, 3.5)] == [1.0, 1.0]
-    assert exact_match(TrigMNNS(4, 36, "repaired", frequency=3.6), multisets(4)) == pytest.approx(0.917, abs=2e-3)
-
-
 # The propositions
 
 
-@pytest.mark.parametrize("claim", CLAIMS)
-def test_claims(claim):
-    found, wrong = CLAIMS[claim](), claim in ("construction", "read-off")
-    assert found.printed is not wrong and bool(found.condition) is wrong
-    assert found.corrected is (wrong or claim == "attention-selects")
+def test_theorems_of_the_construction():
+    claims = {name: getattr(theorems, name)() for name in ("attention_selects", "router_selects", "partial_sums")}
+    assert {name: found[:2] for name, found in claims.items()} == {
+        "attention_selects": (True, True), "router_selects": (True, False), "partial_sums": (True, False)
+    }  # fmt: skip
+    assert all(
+        found[:2] == (False, True) and found.condition for found in (theorems.construction(), theorems.read_off())
+    )
 
 
 def test_attention_mass():
@@ -166,14 +118,6 @@ def test_attention_mass():
     assert attention_mass(4, 60.0, 1, outputs=6) == pytest.approx(0.5), "no causal mask"
 
 
-@pytest.mark.parametrize("length", [3, 4])
-def test_rotation_is_one_for_odd_lengths_only(length):
-    r = Layout(length).rotation(torch.float64)
-    positions = torch.eye(length + 2, dtype=torch.float64)
-    assert all(torch.equal(r @ positions[j], positions[j - 1]) for j in range(length + 2))
-    assert torch.linalg.det(r).item() == pytest.approx((-1) ** (length + 1))
-
-
 def test_next_token_ignores_the_content():
     layout = Layout(3)
     tokens = torch.randn(2, 5, layout.width, dtype=torch.float64)
@@ -181,12 +125,6 @@ def test_next_token_ignores_the_content():
     attention = NextToken(layout, 800.0, torch.float64)
     for i in range(5):
         assert torch.equal(attention(tokens[:, i], tokens), tokens[:, (i + 1) % 5])
-
-
-def test_routing():
-    weights = routing(4, 3.0)
-    assert weights.shape == (6, 5) and (weights[-1] - 0.2).abs().max() < 1e-12, "the dummy has no expert"
-    assert weights.diagonal().tolist() == pytest.approx([math.exp(3) / (math.exp(3) + 4)] * 5)
 
 
 @settings(deadline=None, max_examples=20)
@@ -201,16 +139,6 @@ def test_read_off_is_wrong_iff_zero_meets_a_positive_sum_with_cosine_above_one_h
     rival = ((sums > 0) & (sums < 10 / (3 * 0.99))).any(1)
     assert torch.equal(wrong, (sums == 0).any(1) & rival) and wrong.any()
     assert torch.equal(read_off(sums, 5, "biased"), smallest_non_negative(sums))
-
-
-@pytest.mark.parametrize("length", [3, 4])
-def test_optima_of_zero_have_such_a_rival_from_three_digits_on(length):
-    digits = multisets(length)
-    sums = signed_sums(digits)[optima(digits) == 0]
-    rival = sums.masked_fill(sums <= 0, 999).amin(1)
-    assert torch.equal(rival <= 2 * digits[optima(digits) == 0].amin(1), torch.ones_like(rival, dtype=torch.bool))
-    assert (rival * 0.99 * math.pi / (2 * 9 * length)).cos().min() > 0.5
-    assert TrigMNNS(2, 18).solve([[9, 9], [2, 2]]).tolist() == [0, 4], "two equal large digits have none"
 
 
 # One embedding per |sum|
@@ -243,18 +171,8 @@ def test_cosine_states_are_the_full_budget_targets():
 # A CoT2 token?
 
 
-def test_pairs_of_one_embedding_per_sum_collapse():
-    """Averaged over all signs they keep the product of the digits' cosines alone."""
-    omega = 0.04
-    angles = omega * signed_sums(FOUR.digits).double()
-    mean = torch.stack([angles.cos().mean(1), angles.sin().mean(1)], dim=1)
-    product = (omega * FOUR.digits.double()).cos().prod(1)
-    assert (mean - torch.stack([product, torch.zeros_like(product)], dim=1)).abs().max() < 1e-15
-
-
 def test_tagged_vocabulary_works_in_a_window_of_its_softmax():
     match = lambda head, dtype: exact_match(TaggedMNNS(head, 4, 36, "repaired", dtype=dtype), multisets(4))
-    assert TaggedMNNS(1e3, 4, 36, "repaired").vocab_size == 1168
     assert match(30.0, torch.float64) < 0.9, "too blunt to tell sums apart"
     assert [match(head, torch.float64) for head in (1e3, 1e4, 1e5)] == [1.0] * 3
     assert match(1e6, torch.float64) < 0.9

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cot2lib.kit import dirichlet
-from cot2lib.theory import claims
+from cot2lib.study.claims import theorems
 from cot2lib.thoughts import MTS, Dirichlet, Gumbel, State
 
 PLAIN = dict(floor=0.0, most=None)
@@ -98,9 +98,9 @@ def test_mean_is_alpha_in_every_treatment(options):
 
 def test_moments_of_points_follow_their_formulas():
     weights = drawn(Dirichlet(4.0, **PLAIN)).weights[0].double()
-    assert torch.allclose(weights.var(0)[:4], claims.point_variance(ALPHA, 4.0)[:4], rtol=0.05)
+    assert torch.allclose(weights.var(0)[:4], dirichlet.variance(ALPHA, 4.0)[:4], rtol=0.05)
     entropy = torch.special.entr(weights).sum(-1).mean().item()
-    assert entropy == pytest.approx(claims.point_entropy(ALPHA, 4.0).item(), abs=0.01)
+    assert entropy == pytest.approx(dirichlet.mean_entropy(ALPHA, 4.0).item(), abs=0.01)
 
 
 def test_shared_entry_is_split_as_alpha_and_is_no_smaller_than_the_floor():
@@ -287,10 +287,10 @@ def test_columns_of_the_rules():
 def test_what_a_larger_gamma_does_is_decided(monkeypatch):
     """If spread rose with gamma the statement would hold as printed; if entropy fell, not at all."""
     falls = "holds if single samples are meant; among samples spread falls"
-    assert claims.gamma_direction().text == falls
-    monkeypatch.setattr(claims, "point_variance", lambda alpha, gamma: -abs(gamma - 10.0) * alpha)
-    assert claims.gamma_direction().text == falls, "a spread that rises only up to some gamma does not rise"
-    monkeypatch.setattr(claims, "point_variance", lambda alpha, gamma: gamma * alpha)
-    assert claims.gamma_direction().text == "holds"
-    monkeypatch.setattr(claims, "point_entropy", lambda alpha, gamma: -gamma * alpha.sum(-1))
-    assert claims.gamma_direction().text == "refuted"
+    assert theorems.gamma_direction().text == falls
+    monkeypatch.setattr(dirichlet, "variance", lambda alpha, gamma: -abs(gamma - 10.0) * alpha)
+    assert theorems.gamma_direction().text == falls, "a spread that rises only up to some gamma does not rise"
+    monkeypatch.setattr(dirichlet, "variance", lambda alpha, gamma: gamma * alpha)
+    assert theorems.gamma_direction().text == "holds"
+    monkeypatch.setattr(dirichlet, "mean_entropy", lambda alpha, gamma: -gamma * alpha.sum(-1))
+    assert theorems.gamma_direction().text == "refuted"

@@ -93,9 +93,9 @@ def test_lexicographic_cut_of_a_long_input_is_a_prefix():
 def test_shares_stay_where_no_walk_goes_on():
     """Of two inputs the first has walks for three steps, the second for one."""
     forward = [torch.tensor(mass).double() for mass in ([[1, 0], [1, 0]], [[1, 3], [0, 2]], [[2, 2], [0, 0]])]
-    assert walk_shares(forward, alike=False).tolist() == [[[0.25, 0.75], [0.5, 0.5]], [[0, 1], [0, 1]]]
-    assert walk_shares(forward, alike=True).tolist() == [[[0.5, 0.5], [0.5, 0.5]], [[0, 1], [0, 1]]]
-    assert not walk_shares([forward[0], torch.zeros(2, 2).double()], alike=False).any(), "nor where none begins"
+    assert walk_shares(forward, uniform=False).tolist() == [[[0.25, 0.75], [0.5, 0.5]], [[0, 1], [0, 1]]]
+    assert walk_shares(forward, uniform=True).tolist() == [[[0.5, 0.5], [0.5, 0.5]], [[0, 1], [0, 1]]]
+    assert not walk_shares([forward[0], torch.zeros(2, 2).double()], uniform=False).any(), "nor where none begins"
 
 
 def test_rows_and_chunks_agree(monkeypatch):

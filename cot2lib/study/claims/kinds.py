@@ -20,7 +20,6 @@ from cot2lib.study.frame import held_out
 from cot2lib.study.judge import NAT, PERCENTS, POINTS, Unit
 from cot2lib.study.printed import paper_value
 from cot2lib.study.report import PERCENT, describe
-from cot2lib.theory.claims import Verdict
 
 SETTLED = "paper"  # the profile whose records settle a claim
 YES, NO = "yes", "no"
@@ -273,6 +272,21 @@ class Fact(Kind):
 
     def ours(self, row) -> str:
         return describe(row.last, np.nan, np.nan)
+
+
+class Verdict(NamedTuple):
+    """Whether a statement holds as printed, and as corrected under a `condition`, which is read after "holds if"."""
+
+    printed: bool
+    corrected: bool = False
+    condition: str = ""
+
+    @property
+    def text(self) -> str:
+        """The verdict in words: `holds`, `holds if ...` or `refuted`."""
+        if self.printed:
+            return "holds"
+        return f"holds if {self.condition}" if self.corrected else "refuted"
 
 
 @dataclass(frozen=True)

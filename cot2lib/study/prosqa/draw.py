@@ -20,7 +20,7 @@ from cot2lib.study.prosqa.runs import REACHES, chosen, farther, longer, whole
 from cot2lib.study.report import PERCENT
 from cot2lib.study.series import BLUE, GREEN, GREY, ORANGE, YELLOW
 from cot2lib.tasks import ProsQA
-from cot2lib.tasks.published import published
+from cot2lib.tasks.prosqa import published
 from cot2lib.tasks.variants import INPUTS
 
 MOST_SIZE = 420.0  # of a node that holds a whole thought

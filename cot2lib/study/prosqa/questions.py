@@ -25,7 +25,7 @@ from cot2lib.study.graph_tests import TEST_SEED, Rows, answered, by_question, su
 from cot2lib.study.prosqa.runs import evenly_mixed, with_weights
 from cot2lib.study.report import PERCENT
 from cot2lib.tasks import ProsQA
-from cot2lib.tasks.published import fetch, published
+from cot2lib.tasks.prosqa import fetch, published
 from cot2lib.tasks.reachability import MOST_HOPS, NAMINGS, Reachability
 from cot2lib.tasks.variants import (
     INPUTS,
@@ -36,8 +36,6 @@ from cot2lib.tasks.variants import (
     can_be_rewritten,
     degrees,
     depths,
-    mean,
-    with_none,
     with_room,
 )
 
@@ -187,7 +185,8 @@ def guesses(task: ProsQA) -> dict[str, float]:
     found = {}
     for name, look in looks(task).items():
         target, other = look.gather(1, task.options).unbind(1)
-        found[name] = PERCENT * (mean(target > other) + mean(target == other) / 2)
+        above, ties = (part.double().mean().item() for part in (target > other, target == other))
+        found[name] = PERCENT * (above + ties / 2)
     return found
 
 
@@ -209,6 +208,6 @@ def looks(task: ProsQA) -> dict[str, Float[Tensor, "input name"] | Int[Tensor, "
 def _of_parents(task: Reachability, values: Int[Tensor, "input name"]) -> Float[Tensor, "input name"]:
     """Average a value over the parents of each name; 0 without any."""
     start, end = task.ends
-    wide = with_none(values)
+    wide = torch.nn.functional.pad(values, (0, 1))  # for edges that are not there
     total = torch.zeros_like(wide).scatter_add(1, end, wide.gather(1, start))[:, :-1]
     return total / degrees(task)[0].clamp(min=1)

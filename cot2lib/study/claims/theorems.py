@@ -1,48 +1,33 @@
-"""The paper's claims about sampled thoughts (Sections 4.2 and 5.2), decided by computation.
+"""The paper's propositions, decided by computation as printed and as corrected.
 
-Each function without arguments takes well under a second. Both verdicts, as printed and as
-corrected, come from the other modules of `cot2lib.theory`. `cot2lib.theory.propositions` has the claims about the
-construction.
+The mathematics is in `cot2lib.theory`, the parts of the construction in `cot2lib.study.construction_layer`.
 """
 
 from fractions import Fraction
-from typing import NamedTuple
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
-from cot2lib.kit import random
+from cot2lib.kit import dirichlet, random
+from cot2lib.study import construction_layer as layer
+from cot2lib.study.claims.kinds import Verdict
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import MNNS
 from cot2lib.theory import chains, enumeration, estimators
+from cot2lib.theory.construction import TrigMNNS, exact_match, multisets
 from cot2lib.theory.simulation import answer_mass
 
 TOKENS_PER_STEP = (1, 2, 3, 4, 8, 16)
 LENGTHS = range(1, 7)
-ROUNDING = 1e-6
+ROUNDING, TINY = 1e-6, 1e-12
 GAMMAS = (0.5, 1.0, 3.0, 10.0, 20.0, 40.0, 200.0)
-MEANS = 64  # random alphas on which the claim is checked
+MEANS = 64  # random alphas on which the claim on gamma is checked
 TOKENS = 12
 LOGIT_SCALE = 3.0
+SATURATION = (1.0, 4.0, 16.0, 64.0)  # growing sharpness, at whose end a softmax is saturated
+THRESHOLD = "is given a threshold between -1 and 0"
 
 
-class Verdict(NamedTuple):
-    """Whether a statement holds as printed, and whether it holds as corrected.
-
-    `condition` says what the correction assumes. It is read after "holds if".
-    """
-
-    printed: bool
-    corrected: bool = False
-    condition: str = ""
-
-    @property
-    def text(self) -> str:
-        """The verdict in words: `holds`, `holds if ...` or `refuted`."""
-        if self.printed:
-            return "holds"
-        return f"holds if {self.condition}" if self.corrected else "refuted"
+# Sampled thoughts (Sections 4.2 and 5.2)
 
 
 def consistency() -> Verdict:
@@ -134,25 +119,10 @@ def _test_chains(steps: int) -> list[chains.Chain]:
     digits = torch.tensor([1, 2, 4, 4, 4, 8])
     return [
         chains.identity(2, steps),
-        *(chains.lazy_walk(8, steps, move) for move in (0.1, 0.3)),
+        *(chains.lazy_walk(8, steps, move) for move in (0.1, 0.3, 1.0)),
         *(chains.random_rows(8, steps, concentration) for concentration in (1.0, 0.02)),
-        chains.rank_one(8, steps),
         chains.mnns(digits[:steps]),
     ]
-
-
-# Dirichlet thoughts, of mean alpha and concentrations gamma alpha
-
-
-def point_variance(alpha: Float[Tensor, "*lead token"], gamma: float) -> Float[Tensor, "*lead token"]:
-    """Variance of each weight of a Dirichlet point of mean alpha: alpha_i (1 - alpha_i) / (gamma + 1)."""
-    return alpha * (1 - alpha) / (gamma + 1)
-
-
-def point_entropy(alpha: Float[Tensor, "*lead token"], gamma: float) -> Float[Tensor, "*lead"]:
-    """Mean entropy (nat) of a point: psi(gamma + 1) - sum_i alpha_i psi(gamma alpha_i + 1)."""
-    whole = torch.digamma(torch.as_tensor(gamma + 1.0, dtype=alpha.dtype))
-    return whole - (alpha * torch.digamma(gamma * alpha + 1)).sum(-1)
 
 
 def gamma_direction() -> Verdict:
@@ -161,10 +131,52 @@ def gamma_direction() -> Verdict:
     Single points do get more uniform, though never more so than alpha. But the spread among points shrinks.
     """
     alpha = (LOGIT_SCALE * random.normal(random.run_keys(range(MEANS)), TOKENS)).softmax(-1)
-    shapes = torch.stack([point_entropy(alpha, gamma) for gamma in GAMMAS])  # (gamma, mean)
-    spreads = torch.stack([point_variance(alpha, gamma).sum(-1) for gamma in GAMMAS])  # (gamma, mean)
+    shapes = torch.stack([dirichlet.mean_entropy(alpha, gamma) for gamma in GAMMAS])  # (gamma, mean)
+    spreads = torch.stack([dirichlet.variance(alpha, gamma).sum(-1) for gamma in GAMMAS])  # (gamma, mean)
     more_uniform = bool((shapes.diff(dim=0) > 0).all() and (shapes < torch.special.entr(alpha).sum(-1)).all())
     explores_more = bool((spreads.diff(dim=0) > 0).all())
     return Verdict(
         more_uniform and explores_more, more_uniform, "single samples are meant; among samples spread falls"
     )
+
+
+# The construction (Section 4.1)
+
+
+def construction() -> Verdict:
+    """A one-layer transformer of fixed weights solves MNNS (Prop. construction)."""
+    solves = lambda variant: exact_match(TrigMNNS(4, 36, variant), multisets(4)) == 1.0
+    return Verdict(solves("as-written"), solves("repaired"), f"its printed read-off {THRESHOLD}")
+
+
+def attention_selects() -> Verdict:
+    """A query attends to the next token alone as c grows (Prop. RotationSingleAttn).
+
+    Corrected: also while outputs are written, through pass n + 2 under a causal mask and never without one.
+    """
+    lengths, last = (2, 3, 4, 5), SATURATION[-1]
+    passes = [(n, step) for n in lengths for step in range(1, n + 3)]
+    growing = [[layer.attention_mass(n, c, step, 0) for c in SATURATION] for n, step in passes]
+    printed = all(mass == sorted(mass) and mass[-1] > 1 - TINY for mass in growing)
+    causal = all(layer.attention_mass(n, last, step) > 1 - TINY for n, step in passes)
+    split = [layer.attention_mass(n, last, n + 3) for n in lengths]
+    split += [layer.attention_mass(4, last, step, 6) for step in range(1, 7)]
+    return Verdict(printed, causal and all(abs(mass - 0.5) < TINY for mass in split))
+
+
+def router_selects() -> Verdict:
+    """z_i goes to expert i alone as c grows (Prop. moe-onehot)."""
+    masses = torch.stack([layer.routing(4, c).diagonal() for c in SATURATION])
+    return Verdict(bool((masses.diff(dim=0) >= 0).all() and (masses[-1] > 1 - TINY).all()))
+
+
+def partial_sums() -> Verdict:
+    """Each expert writes the pairs of all sums with and without its digit (Prop. partial-sum-experts)."""
+    return Verdict(layer.partial_sum_error(multisets(4)) < TINY)
+
+
+def read_off() -> Verdict:
+    """The last expert writes the smallest non-negative sum (Prop. read-off-expert)."""
+    sums = layer.sum_sets()
+    right = lambda read: bool((layer.read_off(sums, 5, read) == layer.smallest_non_negative(sums)).all())
+    return Verdict(right("sigmoid"), right("biased"), f"its gate {THRESHOLD}")

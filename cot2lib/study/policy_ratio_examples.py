@@ -69,9 +69,4 @@ def entropies(ks: Sequence[int], ratio: str, time: float) -> Float[Tensor, " k"]
     for _ in range(UPDATES):
         alpha = logits.softmax(-1)  # (k, vocab)
         logits = logits + rates * alpha * (right - alpha[:, :1])
-    return entropy(logits)
-
-
-def entropy(logits: Float[Tensor, "*lead vocab"]) -> Float[Tensor, "*lead"]:
-    log_alpha = logits.log_softmax(-1)
-    return -(log_alpha.exp() * log_alpha).sum(-1)
+    return torch.distributions.Categorical(logits=logits).entropy()
