@@ -9,6 +9,7 @@ from cot2lib import runs
 from cot2lib.model import GPT2Stack
 from cot2lib.specs import GRPOSpec
 from cot2lib.thoughts import MTS, Discrete
+from cot2lib.training import data
 from cot2lib.training.fused import preferred
 from cot2lib.training.grpo import objective, replayed
 from cot2lib.training.supervised import build_stack
@@ -92,6 +93,12 @@ def test_training_is_logged_and_evaluated_from_the_start():
         assert all(0 <= loss <= 1 for loss in point["loss"]) and all(norm >= 0 for norm in point["gradient_norm"])
     first = progress.curves[0]
     assert {"base_a", "base_b", "discrete_a", "discrete_b", "entropy_2"} <= set(first)
+
+
+@pytest.mark.parametrize("engine", [lambda made: made, preferred], ids=["torch", "fused"])
+def test_no_targets_are_made(monkeypatch, engine):
+    monkeypatch.setattr(data, "hindsight_targets", lambda *_: pytest.fail("made"))
+    engine(trainer(rewarded())).train()
 
 
 def test_policy_gradients_raise_the_reward(store):
