@@ -104,7 +104,7 @@ def _list(options: argparse.Namespace) -> None:
     from cot2lib.study import sweeps
     from cot2lib.study.gsm8k_runs import shipped, word_problems
 
-    stored = set(store.finished())
+    stored = set(store.tables()[0]["id"])
     print(f"{'chapter':<16}{'profile':<10}{'runs':>6}{'recorded':>10}{'stored':>8}")
     for chapter in sweeps.CHAPTERS:
         for profile in PROFILES:
