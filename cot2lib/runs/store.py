@@ -42,6 +42,11 @@ def load(path: Path, prefix: str = "") -> Content:
     return tensors, _current(path, meta)
 
 
+def read_meta(path: Path) -> dict:
+    """What belongs to the tensors of a file."""
+    return _current(path, load_meta(path))
+
+
 def _current(path: Path, meta: dict) -> dict:
     if meta.get("format") != FORMAT:
         raise RecordError(f"{path} was made by another version of cot2lib; use that version, or move the file away.")
@@ -125,7 +130,7 @@ def begun(wanted: set[str]) -> list[list[Run]]:
         if path.with_name(path.name.replace(CHECKPOINT, FINISHED)).exists():
             path.unlink(missing_ok=True)
         try:
-            meta = _current(path, load_meta(path))
+            meta = read_meta(path)
         except RecordError:
             if path.exists():
                 raise
@@ -212,7 +217,7 @@ def _changed(path: Path) -> int:
 @lru_cache(maxsize=4096)
 def _tables(path: Path, changed: int) -> Tables:
     """Rows and curves of a finished stack, read once per change of its file."""
-    meta = _current(path, load_meta(path))
+    meta = read_meta(path)
     return pd.DataFrame(meta["rows"]), pd.DataFrame(meta["curves"])
 
 
