@@ -1,7 +1,7 @@
 """Folders, found from the package and the environment, whatever the working directory.
 
 `records` is the one folder of shipped records that the core reads. An absent folder reads as "nothing shipped"
-(`cot2lib.runs.manifest`), so the core also works without the study.
+(`cot2lib.runs.records`), so the core also works without the study.
 """
 
 import os

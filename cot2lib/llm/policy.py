@@ -180,17 +180,16 @@ class PolicyTrainer:
         for first in range(0, count, self.at_once):
             some = slice(first, first + self.at_once)
             theirs = made.rows(slice(first * samples, (first + self.at_once) * samples))
-            share = len(advantages[some]) / count
+
+            def backward(value: Float[Tensor, " one"], share: float = len(advantages[some]) / count) -> None:
+                (share * value.sum()).backward()
+
             grpo.improve(
                 partial(replay, self.model, prompts.rows(some), plan, theirs),
                 partial(self.objective, made=theirs, advantages=advantages[some]),
-                partial(_backward, share),
+                backward,
             )
         self.optimizer.step()
-
-
-def _backward(share: float, value: Float[Tensor, " one"]) -> None:
-    (share * value.sum()).backward()
 
 
 def end_tokens(model: LanguageModel, tokenizer: Tokenizer) -> tuple[int, ...]:

@@ -162,22 +162,18 @@ def train(run: LanguageRun, device: str = "auto", places: Places = NOWHERE) -> p
 
 
 def evaluated(run: LanguageRun, trainer: PolicyTrainer, problems: Asked) -> list[dict]:
-    """Right answers to held-out problems by each of `plans`: a row each."""
+    """Right answers to held-out problems, a row for each decoding: greedy tokens; where the run learns to think, greedy
+    tokens after all its thoughts; and as it is rewarded."""
+    recipe, rule, ends = run.recipe, run.recipe.rule, trainer.ends
+    plans = {"tokens": greedy(rule, 0, recipe.limit, ends)}
+    if recipe.thoughts:
+        plans["thoughts"] = greedy(rule, recipe.thoughts, recipe.limit, ends)
+    plans["sampled"] = Plan(rule, recipe.thoughts, recipe.limit, ends=ends)
     keys, rows = random.run_keys([run.seed], Site.DECODE), []
-    for name, plan in plans(run, trainer.ends).items():
+    for name, plan in plans.items():
         right, told = policy.evaluate(trainer.model, trainer.tokenizer, problems, plan, keys)
         rows.append({"step": trainer.taken, "decoding": name, "accuracy": float(right.double().mean()), **told})
     return rows
-
-
-def plans(run: LanguageRun, ends: tuple[int, ...]) -> dict[str, Plan]:
-    """Decodings that a run is evaluated by: greedy tokens, after all its thoughts too where it learns to think, and as
-    it is rewarded."""
-    recipe, rule = run.recipe, run.recipe.rule
-    found = {"tokens": greedy(rule, 0, recipe.limit, ends)}
-    if recipe.thoughts:
-        found["thoughts"] = greedy(rule, recipe.thoughts, recipe.limit, ends)
-    return found | {"sampled": Plan(rule, recipe.thoughts, recipe.limit, ends=ends)}
 
 
 def is_finished(run: LanguageRun, folder: Path | None = None) -> bool:

@@ -204,14 +204,7 @@ def tables(folder: Path | None = None) -> Tables:
 def _finished(folder: Path | None) -> list[tuple[Path, int]]:
     """Files of the finished stacks in a store, and when each was changed (ns)."""
     files = sorted((folder or paths.store()).glob(f"*{FINISHED}"))
-    return [(path, _changed(path)) for path in files if not path.name.endswith(CHECKPOINT)]
-
-
-def _changed(path: Path) -> int:
-    try:
-        return path.stat().st_mtime_ns
-    except OSError as error:
-        raise RecordError(f"{path} cannot be read ({error.strerror}); delete it or put back a whole copy.") from error
+    return [(path, path.stat().st_mtime_ns) for path in files if not path.name.endswith(CHECKPOINT) and path.exists()]
 
 
 @lru_cache(maxsize=4096)

@@ -130,15 +130,6 @@ def test_a_flipped_bit_of_a_finished_stack_is_noticed(stack_file):
     assert len(runs.run(SPECS[1:2], "error")) == 1
 
 
-def test_a_link_to_nothing_is_named(kept):
-    link = kept / "elsewhere.safetensors"
-    link.symlink_to(kept.parent / "gone.safetensors")
-    for use in uses(SPECS[1])[1:]:
-        refused(link, use, "cannot be read (No such file")
-    link.unlink()
-    assert len(runs.run(SPECS, missing="error")) == 3
-
-
 def test_a_file_of_another_version_is_named(interrupted, stack_file):
     """Finished or in training."""
     for path, spec in ((interrupted(MANY[3:]), MANY[3]), (stack_file, SPECS[1])):
