@@ -162,8 +162,10 @@ def train(run: LanguageRun, device: str = "auto", places: Places = NOWHERE) -> p
 
 
 def evaluated(run: LanguageRun, trainer: PolicyTrainer, problems: Asked) -> list[dict]:
-    """Right answers to held-out problems, a row for each decoding: greedy tokens; where the run learns to think, greedy
-    tokens after all its thoughts; and as it is rewarded."""
+    """Right answers to held-out problems, a row for each decoding.
+
+    These are greedy tokens; greedy tokens after all thoughts, where the run learns to think; and as it is rewarded.
+    """
     recipe, rule, ends = run.recipe, run.recipe.rule, trainer.ends
     plans = {"tokens": greedy(rule, 0, recipe.limit, ends)}
     if recipe.thoughts:

@@ -98,8 +98,8 @@ def absent_message(missing: Sequence[Run], retrain: bool = False, lacks: str = "
     """Say in one sentence what is missing and how to make it: by a command, if one of `COMMANDS` knows a run."""
     spec = missing[0]
     others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-    known = next(filter(None, (command(spec) for command in COMMANDS)), None)
-    made = f"make it with `{known}{' --retrain' * retrain}`, or ask" if known else "ask"
+    typed = next(filter(None, (command(spec) for command in COMMANDS)), None)
+    made = f"make it with `{typed}{' --retrain' * retrain}`, or ask" if typed else "ask"
     return (
         f"{lacks} of run {spec.id} ({spec.method}, d={spec.model.d_model}, seed {spec.seed}){others}; "
         f"{made} with missing='train', which trains what is missing (in a chapter: retrain=True, which trains all "
