@@ -108,10 +108,20 @@ def plan(
 ) -> list[list[Run]]:
     """The stacks that a shard trains: those that a checkpoint has begun, as they are, then what else is left.
 
-    Who trains what follows from the request alone, however far other shards are: each run has an owner, and a
-    checkpoint goes on with the owner of its first run that is left.
+    A stack has trainings of one shape, learning rates together, at most so many; with every training all its runs. Who
+    trains what follows from the request alone, however far other shards are: each run has an owner, and a checkpoint
+    goes on with the owner of its first run that is left.
     """
-    stacks = _stacks(specs, most or RUNS_PER_STACK[device.type])
+    runs: dict[Run, list[Run]] = {}
+    for spec in dict.fromkeys(specs):
+        runs.setdefault(spec.training, []).append(spec)
+    stacks = []
+    for group in by_shape(trained_once(specs)):
+        group = sorted(group, key=lambda spec: spec.recipe.lr)
+        parts = -(-len(group) // (most or RUNS_PER_STACK[device.type]))
+        size = -(-len(group) // parts)
+        together = [group[first : first + size] for first in range(0, len(group), size)]
+        stacks += [[run for spec in some for run in runs[spec.training]] for some in together]
     owner = {spec.id: place % shard[1] for place, stack in enumerate(stacks) for spec in stack}
     begun = store.begun(left)
     taken = {spec.id for stack in begun for spec in stack}
@@ -119,20 +129,6 @@ def plan(
     resumed = [stack for stack in begun if owner[first(stack)] == shard[0]]
     rest = [[spec for spec in stack if spec.id in left - taken] for stack in stacks[shard[0] :: shard[1]]]
     return resumed + [stack for stack in rest if stack]
-
-
-def _stacks(specs: Sequence[Run], most: int) -> list[list[Run]]:
-    """Trainings of one shape, learning rates together, at most so many each; with every training all its runs."""
-    runs: dict[Run, list[Run]] = {}
-    for spec in dict.fromkeys(specs):
-        runs.setdefault(spec.training, []).append(spec)
-    stacks = []
-    for group in by_shape(trained_once(specs)):
-        group = sorted(group, key=lambda spec: spec.recipe.lr)
-        size = -(-len(group) // -(-len(group) // most))
-        together = [group[first : first + size] for first in range(0, len(group), size)]
-        stacks += [[run for spec in some for run in runs[spec.training]] for some in together]
-    return stacks
 
 
 def _train(stacks: Sequence[list[Run]], device: torch.device, **options) -> None:
