@@ -67,6 +67,16 @@ def shard(text: str) -> tuple[int, int]:
     return first - 1, of
 
 
+def writable(text: str) -> Path:
+    """An option's file; raises OSError before the work if it cannot be written, and leaves an absent one absent."""
+    path = Path(text)
+    there = path.exists()
+    path.open("a").close()
+    if not there:
+        path.unlink()
+    return path
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = Parser(prog="cot2", description="Runs, records and chapters of the CoT2 companion.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -142,12 +152,12 @@ def _add_study(command: Callable) -> None:
     chapters.add_argument("--workers", type=count, default=1, help="chapters executed side by side (default: 1)")
 
     ledger = command("ledger", _ledger, "every number of the paper beside our records, with a verdict")
-    ledger.add_argument("--csv", type=Path, metavar="FILE", help="write the whole ledger as CSV")
+    ledger.add_argument("--csv", type=writable, metavar="FILE", help="write the whole ledger as CSV")
 
     prosqa = command("prosqa", _prosqa, "let the shipped models answer the questions of a ProsQA file")
     prosqa.add_argument("file", type=Path, help="JSON file as COCONUT publishes them")
     prosqa.add_argument("--naming", default="fresh", help="fresh: drawn names; age: node numbers (default: fresh)")
-    prosqa.add_argument("--csv", type=Path, metavar="OUT", help="write a row for each method, seed and question")
+    prosqa.add_argument("--csv", type=writable, metavar="OUT", help="write a row for each method, seed and question")
 
 
 # Training
@@ -286,20 +296,10 @@ def _chapters(options: argparse.Namespace) -> int:
     return chapters.execute(options.names, dict(options.parameter), options.out, options.workers)
 
 
-def _refuse_unwritable(path: Path | None) -> None:
-    """Raise OSError for a path that cannot be written, before the work; an absent file stays absent."""
-    if path:
-        there = path.exists()
-        path.open("a").close()
-        if not there:
-            path.unlink()
-
-
 def _ledger(options: argparse.Namespace) -> None:
     from cot2lib.study.book.ledger import is_measured, of_records
     from cot2lib.study.judge import Words
 
-    _refuse_unwritable(options.csv)
     rows = of_records()
     if options.csv:
         rows.to_csv(options.csv, index=False)
@@ -313,7 +313,6 @@ def _prosqa(options: argparse.Namespace) -> None:
     from cot2lib.study.prosqa import questions
     from cot2lib.study.report import PERCENT
 
-    _refuse_unwritable(options.csv)
     rows = questions.of_file(options.file, options.naming)
     print("right answers (%), means over seeds")
     print((PERCENT * questions.by_hops(rows)).round(1).to_string(), flush=True)

@@ -14,6 +14,7 @@ from cot2lib.runs import records
 from cot2lib.runs import store as stores
 from cot2lib.runs.collect import collect
 from cot2lib.runs.train import plan
+from cot2lib.specs import to_data
 from cot2lib.training.supervised import SupervisedTrainer
 
 MANY = [short("cot2", seed) for seed in (42, 43, 44, 45)]
@@ -60,6 +61,14 @@ def test_shards_do_not_train_a_checkpoint_twice(interrupted):
         shares = [plan(specs, {s.id for s in specs}, torch.device("cpu"), (k, 2)) for k in order]
         trained = [s.id for share in shares for stack in share for s in stack]
         assert sorted(trained) == sorted(s.id for s in specs)
+
+
+def test_checkpoints_that_share_a_run_do_not_both_go_on(interrupted):
+    checkpoint = interrupted(MANY[:2])
+    tensors, meta = load_tensors(checkpoint)
+    both = {name: [meta[name][0], f(MANY[2])] for name, f in (("ids", lambda run: run.id), ("specs", to_data))}
+    save_tensors(checkpoint.with_name(f"later{stores.CHECKPOINT}"), tensors, meta | both)
+    assert stores.begun({run.id for run in MANY}) == [MANY[:2]]
 
 
 def test_resume_refuses_a_checkpoint_of_other_runs(interrupted):
