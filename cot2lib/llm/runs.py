@@ -7,7 +7,7 @@ ends where it would have. A warm start does not resume.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,7 @@ from cot2lib.kit.hugging_face import LanguageModel, Tokenizer
 from cot2lib.kit.provenance import provenance, resolve_device
 from cot2lib.kit.random import Site
 from cot2lib.llm import gsm8k, models, policy, warm_start
-from cot2lib.llm.policy import Asked, PolicyTrainer, greedy
+from cot2lib.llm.policy import PolicyTrainer, greedy
 from cot2lib.llm.responses import Plan, check_reads_plainly
 from cot2lib.llm.settings import GSM8K, SMALL, SMOLLM2, STORIES, LanguageRun, WarmStart
 from cot2lib.llm.stories import Story, stories
@@ -46,7 +46,7 @@ def some_stories(start: WarmStart, count: int, part: str) -> list[Story]:
     return [story for turn in zip(*made) for story in turn][:count]
 
 
-def asked(run: LanguageRun, tokenizer: Tokenizer, part: str, places: Places = NOWHERE) -> Asked:
+def asked(run: LanguageRun, tokenizer: Tokenizer, part: str, places: Places = NOWHERE) -> list[Story]:
     """A part's problems as the run's model is asked them: all to train on, the first `held_out` to be evaluated on."""
     if run.data == STORIES:
         found = some_stories(run.start, run.start.problems if part == "training" else run.held_out, part)
@@ -54,7 +54,8 @@ def asked(run: LanguageRun, tokenizer: Tokenizer, part: str, places: Places = NO
         folder = places.get(run.data, run.data)
         found = gsm8k.load(part, None if folder == GSM8K else folder)
         found = found if part == "training" else found[: run.held_out]
-    return Asked.of(found, form(run, tokenizer))
+    prompt = form(run, tokenizer)
+    return [replace(story, text=prompt(story.text)) for story in found]
 
 
 def form(run: LanguageRun, tokenizer: Tokenizer) -> Callable[[str], str]:
@@ -161,7 +162,7 @@ def train(run: LanguageRun, device: str = "auto", places: Places = NOWHERE) -> p
     return pd.DataFrame(evaluations)
 
 
-def evaluated(run: LanguageRun, trainer: PolicyTrainer, problems: Asked) -> list[dict]:
+def evaluated(run: LanguageRun, trainer: PolicyTrainer, problems: Sequence[Story]) -> list[dict]:
     """Right answers to held-out problems, a row for each decoding.
 
     These are greedy tokens; greedy tokens after all thoughts, where the run learns to think; and as it is rewarded.

@@ -132,7 +132,7 @@ def test_train_evaluates_on_what_is_held_out(store, monkeypatch):
 def test_some_stories_are_of_all_numbers_of_sums_and_unseen_ones_differ():
     some = runs.some_stories(WarmStart(sums=3, brief=0.0), 30, "training")
     assert [story.chain.count("=") for story in some[:6]] == [1, 2, 3] * 2 and len(some) == 30
-    seen, unseen = (set(runs.asked(RUN, None, part).texts) for part in ("training", "new numbers"))
+    seen, unseen = ({story.text for story in runs.asked(RUN, None, part)} for part in ("training", "new numbers"))
     assert not seen & unseen
 
 
@@ -159,7 +159,7 @@ def test_loaded_trains_the_last_layers_of_a_pretrained_model(monkeypatch):
     model, _ = runs.loaded(replace(RUN, model="smollm2", layers=2))
     trained = {name.split(".")[2] for name, p in model.named_parameters() if p.requires_grad}
     assert trained == {"2", "3"}
-    told = runs.asked(replace(RUN, model="smollm2"), tokenizer, "training").texts[0]
+    told = runs.asked(replace(RUN, model="smollm2"), tokenizer, "training")[0].text
     assert told.startswith("<user> ") and told.endswith("Answer with the number. <model>")
 
 
