@@ -19,6 +19,7 @@ from torch import Tensor
 
 from cot2lib.errors import SpecError
 from cot2lib.kit import random
+from cot2lib.locality import Mask
 from cot2lib.model import Branches, Cache, Dropout, GPT2Stack
 from cot2lib.thoughts import Discrete, Rule, State, Thought
 from cot2lib.thoughts.rule import Logits
@@ -135,6 +136,7 @@ def decode(
     dropout: Dropout | None = None,
     last: Int[Tensor, "run prompt"] | None = None,
     rows: Int[Tensor, "#run prompt"] | None = None,
+    sees: Mask | None = None,
 ) -> Rollout:
     """Roll out one output per rule for every prompt of every run.
 
@@ -149,12 +151,13 @@ def decode(
         dropout: multipliers for every pass.
         last: the step at which each prompt is answered, or None if at the last one.
         rows: which of its task's inputs each prompt is, for rules that ask.
+        sees: which positions each may attend to, see `GPT2Stack.hidden`.
     """
     noise = _no_noise if keys is None else keyed_noise(keys, prompts.shape[1] * samples, samples)
     ends = None if last is None else last.repeat_interleave(samples, 1)  # (run, batch)
     inputs = None if rows is None else rows.repeat_interleave(samples, 1)  # (run, batch)
     layout = Branches(prompts.shape[2], samples)
-    options: dict[str, Any] = dict(padding=padding, cache=Cache(), branches=layout, dropout=dropout)
+    options: dict[str, Any] = dict(padding=padding, cache=Cache(), branches=layout, dropout=dropout, sees=sees)
     encoded = stack.hidden(stack.embed(prompts), outputs=1, **options)  # (run, prompt, 1, d)
     hidden, logits, thoughts, read = encoded.expand(-1, -1, samples, -1), [], [], []  # (run, prompt, branch, d)
     for step, rule in enumerate(steps):
@@ -184,17 +187,18 @@ def replay(
     thoughts: Float[Tensor, "run rollout thought d"],
     padding: Int[Tensor, "#run prompt"] | None = None,
     dropout: Dropout | None = None,
+    sees: Mask | None = None,
 ) -> Float[Tensor, "run rollout step vocab"]:
     """Logits of every step of finished rollouts, in one forward that carries gradients.
 
     Prompts are encoded once. `thoughts` were fed, without the answer (`Rollout.thoughts`); each prompt's rollouts
-    stand side by side, prompt 0's first. `padding` and `dropout` are as in `GPT2Stack.hidden`.
+    stand side by side, prompt 0's first. `padding`, `dropout` and `sees` are as in `GPT2Stack.hidden`.
     """
     layout = Branches(prompts.shape[2], thoughts.shape[1] // prompts.shape[1])
     fed = thoughts.unflatten(1, (-1, layout.count))  # (run, prompt, branch, thought, d)
     fed = fed.transpose(2, 3).flatten(2, 3)  # (run, prompt, thought x branch, d)
     inputs = torch.cat([stack.embed(prompts), fed], dim=2)
-    logits = stack(inputs, outputs=1 + fed.shape[2], padding=padding, dropout=dropout, branches=layout)
+    logits = stack(inputs, outputs=1 + fed.shape[2], padding=padding, dropout=dropout, branches=layout, sees=sees)
     first = logits[:, :, None, :1].expand(-1, -1, layout.count, -1, -1)  # (run, prompt, branch, 1, vocab)
     rest = logits[:, :, 1:].unflatten(2, (-1, layout.count)).transpose(2, 3)  # (run, prompt, branch, thought, vocab)
     return torch.cat([first, rest], dim=3).flatten(1, 2)

@@ -15,6 +15,8 @@ the same answer. Every edit asks the inputs alone that it can change.
 | `mean`, `noise`, `zero` | the mean of all thoughts; noise of the same norm; nothing |
 | `early digit`, `late digit` | the thoughts stay; one digit of the prompt's first three, or its last, changes |
 
+`earlier` has the first edits of any thought; later thoughts are then computed from it (`Thinking.recomputed`) or kept.
+
 Interchange follows Zhang and Nanda (arXiv:2309.16042). Noise, mean and zero are the conditions of Kshirsagar
 (arXiv:2607.20952). The paper edits no thought.
 """
@@ -27,11 +29,14 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from cot2lib.decode import PROMPTS_AT_ONCE, replay, rules
+from cot2lib.decode import PROMPTS_AT_ONCE, decode, replay, rules
+from cot2lib.kit import random
+from cot2lib.kit.random import Site
 from cot2lib.model import GPT2Stack
 from cot2lib.specs import RunSpec
 from cot2lib.supervision import ancestors, as_tokens, graph_of, mirrored, reachable, spread
 from cot2lib.tasks import MNNS, ProsQA, Task
+from cot2lib.thoughts import Rule, State, Thought
 from cot2lib.training.data import StackData, stack_data
 from cot2lib.training.evaluation import rollouts
 
@@ -56,6 +61,8 @@ class Thinking:
         vectors: what is fed.
         weights: mixtures that the vectors are made of; None where thoughts are hidden states.
         answers: tokens without any edit.
+        keys: random keys of the draws, (run, chunk of inputs).
+        steps: the rule of each step.
     """
 
     stack: GPT2Stack
@@ -65,6 +72,8 @@ class Thinking:
     vectors: Fed
     weights: Float[Tensor, "run input thought vocab"] | None
     answers: Tokens
+    keys: Int[Tensor, "run chunk"]
+    steps: Sequence[Rule]
 
     @property
     def task(self) -> Task:
@@ -81,23 +90,47 @@ class Thinking:
         """The right answers."""
         return self.task.answer_ids[self.rows]
 
-    def fed(self, last: Float[Tensor, "run input vocab"]) -> Fed:
-        """A copy of the thoughts, the last one made from other weights."""
-        return self.exchanged(self.stack.mix(last.float()[:, :, None])[:, :, 0])
+    def fed(self, weights: Float[Tensor, "run input vocab"], place: int = -1) -> Fed:
+        """A copy of the thoughts, one of them, by default the last, made from other weights."""
+        return self.exchanged(self.stack.mix(weights.float()[:, :, None])[:, :, 0], place)
 
-    def exchanged(self, vector: Float[Tensor, "#run #input d"]) -> Fed:
-        """A copy of the thoughts, with other vectors in place of the last one."""
-        last = vector.expand_as(self.vectors[:, :, -1])
-        return torch.cat([self.vectors[:, :, :-1], last[:, :, None]], 2)
+    def exchanged(self, vector: Float[Tensor, "#run #input d"], place: int = -1) -> Fed:
+        """A copy of the thoughts, with other vectors in place of one of them."""
+        fed = self.vectors.clone()
+        fed[:, :, place] = vector
+        return fed
 
     def answered(self, fed: Fed, rows: Tokens | None = None) -> Tokens:
         """Answers after other thoughts, by default to the same prompts."""
         rows, parts = self.rows if rows is None else rows, []
         for part in torch.arange(rows.shape[1]).split(PROMPTS_AT_ONCE):
             index = rows[:, part]
-            logits = replay(self.stack, self.data.prompts[index], fed[:, part], self.data.padding_of(index))
+            logits = replay(
+                self.stack, self.data.prompts[index], fed[:, part], self.data.padding_of(index), sees=self.data.sees
+            )
             parts.append(logits[:, :, -1].argmax(-1))
         return torch.cat(parts, 1)
+
+    def recomputed(self, fed: Fed, count: int) -> Tokens:
+        """Answers after the first `count` of some thoughts; the models compute the others from them."""
+        parts = []
+        for chunk, part in enumerate(torch.arange(self.rows.shape[1]).split(PROMPTS_AT_ONCE)):
+            index = self.rows[:, part]
+            steps = [*map(Given, fed[:, part, :count].unbind(2)), *self.steps[count:]]
+            given = self.keys[:, chunk : chunk + 1], self.data.padding_of(index)
+            rollout = decode(self.stack, self.data.prompts[index], steps, *given, rows=index, sees=self.data.sees)
+            parts.append(rollout.answers)
+        return torch.cat(parts, 1)
+
+
+class Given(Rule):
+    """Thoughts that are vectors made elsewhere; no field of a run, because ids cannot hold them."""
+
+    def __init__(self, vectors: Float[Tensor, "run input d"]):
+        object.__setattr__(self, "vectors", vectors)
+
+    def __call__(self, state: State) -> Thought:
+        return Thought(state.logits.softmax(-1), latent=vars(self)["vectors"])
 
 
 class Edit(NamedTuple):
@@ -123,14 +156,15 @@ class Edit(NamedTuple):
 
 def thought(stack: GPT2Stack, specs: Sequence[RunSpec]) -> Thinking:
     """The models' thoughts about all held-out inputs, by their own rule."""
-    data = stack_data(specs, stack.device)
+    data, seeds = stack_data(specs, stack.device), [spec.seed for spec in specs]
     steps = rules(specs[0].thought, specs[0].outputs)
-    made = [rollout for _, _, rollout in rollouts(stack, data, [spec.seed for spec in specs], steps)]
+    made = [rollout for _, _, rollout in rollouts(stack, data, seeds, steps)]
     vectors = torch.cat([rollout.thoughts(stack) for rollout in made], 1)
     hidden = any(latent is not None for latent in made[0].latents)
     weights = None if hidden else torch.cat([rollout.weights[:, :, :-1] for rollout in made], 1)
     answers = torch.cat([rollout.answers for rollout in made], 1)
-    return Thinking(stack, data, data.held_out.index, data.held_out.real, vectors, weights, answers)
+    keys = random.fold(random.run_keys(seeds, Site.DECODE)[:, None], torch.arange(len(made)))
+    return Thinking(stack, data, data.held_out.index, data.held_out.real, vectors, weights, answers, keys, steps)
 
 
 def edits(thinking: Thinking) -> Iterator[Edit]:
@@ -201,6 +235,37 @@ def led_by_frontiers(task: Task, rows: Int[Tensor, "*batch"], given: Int[Tensor,
     """Tokens of the best answers to inputs that the last frontiers of other, given inputs lead to."""
     last = task.steps - 1
     return task.state_ids[continued(task, last, rows, reachable(task, last, given))]
+
+
+def earlier(thinking: Thinking, taken: int) -> Iterator[Edit]:
+    """Edits of the thought after `taken` steps: another input's, ancestors removed, as much removed elsewhere.
+
+    A thought of one token is read as its state, any other as the frontier. The best answer that follows from there
+    may be followed.
+    """
+    task, rows, place = thinking.task, thinking.rows, taken - 1
+    other = others(rows.shape[1], torch.Generator().manual_seed(taken))
+    states = reachable(task, taken, rows[:, other])
+    there = thinking.real[:, other]
+    weights = None if thinking.weights is None else thinking.weights[:, :, place]
+    if weights is not None and weights.amax(-1).eq(1).all():  # tokens, some of which may name no state
+        named = as_states(task, weights[:, other].argmax(-1))
+        there = there & (named >= 0)
+        states = torch.nn.functional.one_hot(named.clamp(min=0), task.states).bool()
+    if isinstance(task, MNNS):
+        wanted = task.state_ids[continued(task, taken, rows, states)]
+        fed = thinking.exchanged(thinking.vectors[:, other, place], place)
+        yield Edit(f"swap {taken}", 1.0, fed, there & (wanted != thinking.right), thinking.right, wanted)
+    if weights is None:
+        return
+    chosen = as_tokens(task, mirrored(task, ancestors(task, taken, rows, as_states(task, thinking.right))))
+    share = (weights * chosen).sum(-1, keepdim=True)
+    where = ((share >= LEAST) & (share <= MOST))[..., 0] & thinking.real
+    never = torch.full_like(rows, -1)
+    removed = _whole(weights * ~chosen)
+    yield Edit(f"ancestors {taken}", 1.0, thinking.fed(removed, place), where, thinking.right, never)
+    moved = _whole(weights * (1 - ~chosen * share / (1 - share).clamp(min=MOST)))
+    yield Edit(f"elsewhere {taken}", 1.0, thinking.fed(moved, place), where, thinking.right, never)
 
 
 def insertions(thinking: Thinking) -> Iterator[Edit]:

@@ -323,6 +323,21 @@ class Geometric(Shares):
 
 
 @dataclass(frozen=True)
+class PathAhead(Shares):
+    """What is left of one path at each step, from its next state to the answer, each weighted `decay` times as much as
+    the one before: as far as public notes tell, the target of MUX (Suleymanzade et al. 2026, arXiv:2607.18264)."""
+
+    decay: Annotated[float, Bound("above", 0), Bound("at most", 1)] = 0.9
+    path: Frontier = Frontier(1, "plus-first")
+
+    def weights(self, visits: Visits) -> Weights:
+        ahead = with_answers(visits.task, self.path.weights(visits), visits.rows)  # (visit, step, vocab)
+        for step in reversed(range(visits.task.steps - 1)):
+            ahead[:, step] += self.decay * ahead[:, step + 1]
+        return ahead / ahead.sum(-1, keepdim=True).clamp(min=torch.finfo(torch.float64).tiny)
+
+
+@dataclass(frozen=True)
 class Arrow(Shares):
     """The token that ends a prompt, at every step: a position to compute at, and nothing to read."""
 

@@ -28,9 +28,12 @@ COMPILERS = ("c++", "g++", "clang++")  # that are tried after $CXX
 FLAGS = ["-std=c++20", "-O3", "-shared", "-fPIC", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math"]
 TUNINGS: tuple[list[str], ...] = (["-march=native"], ["-mcpu=native"], [])  # the first that the compiler knows
 
+PADDED = 16  # keys and vocabulary are padded to multiples of it
+HIDDEN = -1e30  # is added to the score of a key that a query must not see
+
 # The structures of `engine.cpp`, which says what they hold. Arrays are NumPy's, of the types that it names.
 Shape = namedtuple("Shape", "vocab places width layers heads batch positions scored shared branches own")
-Data = namedtuple("Data", "prompts padding shift outputs starts tokens weights steps ending mean sequence")
+Data = namedtuple("Data", "prompts padding shift outputs starts tokens weights steps ending mean sequence mask")
 Thoughts = namedtuple("Thoughts", "passes own kind skipped")
 Noise = namedtuple("Noise", "key counter threshold scale")
 Optimiser = namedtuple("Optimiser", "mean square rates decay beta2 frozen")

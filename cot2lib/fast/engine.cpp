@@ -172,6 +172,7 @@ struct Data {
   Ints1 padding, shift, outputs, starts, tokens;  // places before the first that counts; how many outputs are scored
   Array<const float> weights;
   Int steps, ending, mean, sequence;  // most outputs; those after the answer; whether the mean, and prompts, are scored
+  Array<const float, 2> mask;         // (query, key): what is added to scores of attention; empty for nothing
 
   // f(token, weight) for every entry of an input's target at an output.
   template <class F> void each_entry(Int variant, Int input, Int output, F f) const {
@@ -367,7 +368,8 @@ void layer_norm_back(const Norm& l, const float* d_out, float* d_x, Int begin, I
 // Floats begin..end of a row, multiples of `PADDED`, become the softmax over first..last of scale x + hidden, and zero
 // elsewhere. Nothing is seen where nothing lies between first and last. Returns the
 // logarithm of the sum of e^x.
-INLINE double softmax(float* row, Int begin, Int end, Int first, Int last, float scale = 1, float* hidden = nullptr) {
+INLINE double softmax(float* row, Int begin, Int end, Int first, Int last, float scale = 1,
+                      const float* hidden = nullptr) {
   const vec least = vec() - 1e30f;
   vec highest = vec() - 1e29f, sums = {};
   Ints<vec> places = {};
@@ -529,7 +531,8 @@ void attention(Run& r, const Block& block, Int low, Int high, Int lane) {
               {r.query + q.low * wide, PLAIN, wide, r.turned + q.begin, keys, seen + q.begin, keys});
       for (Int p = q.low; p < q.last; p++) {
         bool alone = r.s.branches == 1 || p < r.s.shared;
-        float* hidden = alone ? nullptr : r.hidden + (p - r.s.shared) % r.s.branches * keys;
+        const float* hidden = r.data.mask.size[0] ? r.data.mask.row(p) : nullptr;
+        if (!alone) hidden = r.hidden + (p - r.s.shared) % r.s.branches * keys;
         softmax(all + p * keys, q.begin, q.end, padding, p + 1, scale, hidden);
       }
       if (r.noise.threshold) {

@@ -28,6 +28,11 @@ class Branches:
         shared, own = x[..., : self.shared, :], x[..., self.shared :, None, :]
         return torch.cat([shared, own.expand(*own.shape[:-2], self.count, -1).flatten(-3, -2)], -2)
 
+    def depths(self, places: int, device: torch.device | None = None) -> Int[Tensor, " place"]:
+        """Position, along its branch, of each of the first places."""
+        deep = torch.arange(self.depth(places - 1) + 1, device=device)
+        return self.laid_out(deep[:, None])[:places, 0]
+
     def blocked(self, queries: Int[Tensor, " query"], keys: Int[Tensor, " key"]) -> Bool[Tensor, "query key"]:
         """Keys that queries must not see: later ones, and those of other branches."""
         ahead = keys - queries[:, None]

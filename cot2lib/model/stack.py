@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from cot2lib.errors import SpecError
@@ -29,6 +29,7 @@ Outputs = Float[Tensor, "run batch output d"]
 Padding = Int[Tensor, "#run #batch"] | None  # tokens on the left of each prompt that are padding
 Positions = Float[Tensor, "#run #batch position d"]
 Mask = Float[Tensor, "*lead query key"]  # 0 where a query may look, else the most negative float
+Sees = Bool[Tensor, "depth depth"] | None  # which positions each may attend to, None for all before it
 Heads = Float[Tensor, "run batch head _ d_head"]  # the axis _ holds positions
 Extend = Callable[[Heads, Heads], tuple[Heads, Heads]]  # a layer's new keys and values -> all it has so far
 Sites = Sequence[Scales]  # dropout of the attention weights, of the attention and of the MLP
@@ -273,12 +274,15 @@ class GPT2Stack(nn.Module):
         lanes = sum(self.dropout_lanes(batch, length, length))
         return random.counters(-(-lanes // random.LANES), self.device)
 
-    def attention_mask(self, length: int, past: int, padding: Padding, branches: Branches) -> Mask:
+    def attention_mask(self, length: int, past: int, padding: Padding, branches: Branches, sees: Sees = None) -> Mask:
         """Additive mask: 0 where a query may look, the most negative float elsewhere."""
         keys = torch.arange(past + length, device=self.device)
         blocked = branches.blocked(keys[past:], keys)
         if padding is not None:
             blocked = blocked | (keys < padding[..., None, None, None])
+        if sees is not None:
+            depths = branches.depths(past + length, self.device)
+            blocked = blocked | ~sees[depths[past:]][:, depths]
         return torch.zeros(blocked.shape, device=self.device).masked_fill(blocked, torch.finfo(torch.float32).min)
 
     def position_embedding(self, length: int, past: int, padding: Padding, branches: Branches) -> Positions:
@@ -286,7 +290,7 @@ class GPT2Stack(nn.Module):
         places, deep = slice(past, past + length), branches.depth(past + length - 1) + 1
         if padding is None or self.reads["padding_counts"]:
             return branches.laid_out(self.transformer.wpe.weight[:, :deep])[:, None, places]
-        positions = branches.laid_out(torch.arange(deep, device=self.device)[:, None])[places, 0]
+        positions = branches.depths(past + length, self.device)[past:]
         return self.transformer.wpe((positions - padding[..., None]).clamp(min=0))
 
     def hidden(
@@ -297,10 +301,12 @@ class GPT2Stack(nn.Module):
         cache: Cache | None = None,
         dropout: Dropout | None = None,
         branches: Branches = ONE,
+        sees: Sees = None,
     ) -> Outputs:
         """States after the final layer norm at the last `outputs` positions (default: all).
 
-        `branches` says how the positions, those of the cache included, branch.
+        `branches` says how the positions, those of the cache included, branch; `sees`, which positions along a branch
+        each may attend to, by default all before it.
         """
         length, past = x.shape[2], cache.length if cache else 0
         outputs = length if outputs is None else outputs
@@ -309,7 +315,7 @@ class GPT2Stack(nn.Module):
         deep = branches.depth(past + length - 1) + 1
         if deep > self.shape["positions"]:
             raise SpecError(f"{deep} positions, but the model has {self.shape['positions']}.")
-        mask = self.attention_mask(length, past, padding, branches)
+        mask = self.attention_mask(length, past, padding, branches, sees)
         lanes = self.dropout_lanes(x.shape[1], length, outputs, past)
         sites: Iterator[Tensor | None] = iter(dropout.scales(lanes) if dropout else ())
         x = drop(x + self.position_embedding(length, past, padding, branches), next(sites, None))

@@ -42,7 +42,7 @@ class RunSpec(Run):
 
     telling = (
         "task", "method", "rule", "budget", "tokens", "fed", "d_model", "layers", "heads", "embedding", "embedding_sd",
-        "seed", "split", "batch", "lr", "steps", "schedule", "dropout", "curriculum", "beta2", "targets",
+        "seed", "split", "batch", "lr", "steps", "schedule", "dropout", "curriculum", "sees", "beta2", "targets",
     )  # fmt: skip
 
     recipe: Recipe
@@ -77,7 +77,8 @@ class RunSpec(Run):
 
     def columns(self) -> dict[str, object]:
         recipe: dict[str, object] = {"schedule": self.recipe.schedule, "dropout": self.recipe.dropout}
-        recipe |= {"curriculum": self.supervision.curriculum, "beta2": self.recipe.beta2}
+        recipe |= {name: getattr(self.supervision, name) for name in ("curriculum", "sees")}
+        recipe["beta2"] = self.recipe.beta2
         return super().columns() | recipe | {"embedding_sd": self.model.embedding_sd}
 
     def shape(self) -> "RunSpec":
@@ -141,6 +142,8 @@ class GRPOSpec(Run):
             raise SpecError(f"first_k={self.first_k}: a rising K needs thought=MTS(k) and 1 <= first_k < k.")
         if self.start.outputs < 2:
             raise SpecError(f"a start by {self.start.method} has no thoughts that could be sampled.")
+        if self.start.supervision.sees != "all":
+            raise SpecError("policy gradients have no masks on attention; take a start with sees='all'.")
         if self.start.model.embedding == "cosine, frozen":
             raise SpecError("reward trains every weight; take a start whose embedding table is not frozen.")
 

@@ -23,6 +23,7 @@ import pandas as pd
 
 from cot2lib.errors import SpecError
 from cot2lib.kit.frozen import as_instance, as_int
+from cot2lib.locality import Sees
 from cot2lib.specs import GRPOSpec, Model, Recipe, RunSpec, Supervision
 from cot2lib.supervision import TIES
 from cot2lib.targets import Targets
@@ -231,6 +232,7 @@ def spec(
     every: int = 1,
     self_fed_from: float | None = None,
     targets: Targets | None = None,
+    sees: Sees = "all",
     thought: Rule | None = None,
     seed: int = 42,
     **recipe,
@@ -249,6 +251,8 @@ def spec(
         self_fed_from: share of the training after which CoT2 is fed its own thoughts; None for never.
         targets: what is scored and fed in place of the method's own targets (`cot2lib.targets`); they need a method
             that a teacher feeds, "cot2" or "discrete".
+        sees: what a step may attend to, see `cot2lib.training.settings.Supervision`. A mask needs the arrow, which is
+            then the place of the first step's query.
         thought: the rule that the run thinks by, by default the method's.
         seed: see `cot2lib.specs.RunSpec`.
         **recipe: fields of `cot2lib.training.settings.Recipe` to override.
@@ -259,12 +263,13 @@ def spec(
     _refuse_unknown(spec, recipe, RECIPE)
     row = _row_of(method, task, profile_name)
     training = staged(row.recipe(task, **recipe), row.supervision, task)
+    shown = _shown(method, row.supervision, training, task, budget, every, self_fed_from, targets)
     shape = {name: value for name, value in (("layers", layers), ("heads", heads)) if value is not None}
     return RunSpec(
         recipe=training,
         task=task,
         model=replace(row.model, d_model=d_model, embedding=embedding, **shape),
-        supervision=_shown(method, row.supervision, training, task, budget, every, self_fed_from, targets),
+        supervision=shown if sees == "all" else replace(shown, sees=sees, arrow=True),
         thought=METHODS[method] if thought is None else thought,
         seed=seed,
     )

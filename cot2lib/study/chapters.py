@@ -58,7 +58,8 @@ PARAMETERS: dict[str, dict[str, object]] = {  # by chapter, as shipped
         "live_hops": 4,
     },
     "prontoqa": {"seeds": [*TEN]},
-    "controls": {"seeds": [*range(62, 72)], "digits": [1, 1, 1, 4], "others": [8, 3, 9, 2]},
+    "controls": {"seeds": [*range(62, 72)], "digits": [1, 1, 1, 4], "others": [8, 3, 9, 2]}
+    | {"live_steps": 2000, "live_sees": "strict"},
     "grpo_mts": {"seeds": [*TWENTY], "split_seeds": [*TWENTY], "live_k": 3, "live_steps": 2000, "live_lr": 0.0006},
     "policy_ratio": {"seeds": [*SEEDS[:3]], "start_epochs": 200, "exact_ks": [1, 2, 3, 6, 12], "lanes": 160}
     | {"example_ks": [1, 2, 6, 12], "dropout": 0.1, "dropout_ks": [1, 3, 6], "updates_k": 2}

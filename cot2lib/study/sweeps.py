@@ -275,6 +275,7 @@ CHAPTERS: dict[str, Chapter] = {
     graph_runs.SWEEP: Chapter((graph_runs.every,)),  # not renamed, for its records
     "prosqa": Chapter((listed("prosqa.runs:every"),)),
     "controls": Chapter((listed("controls.runs:every"),)),
+    "steps": Chapter((listed("controls.steps:every"),)),  # of the chapter on controls
     "grpo_mts": Chapter((listed("reward_runs:every_mts"),)),
     "grpo_dirichlet": Chapter((listed("reward_runs:every_simplex"),)),
 }

@@ -66,6 +66,11 @@ class MNNSLengths(MNNS):
     def train_size(self) -> int:
         return self.size - self._counts[-1] + int(TRAIN_SHARE * self._counts[-1])
 
+    @property
+    def reads(self) -> Bool[Tensor, "step token"] | None:
+        """None, because a step's own digit stands at another place in each input."""
+        return None
+
     @cached_property
     def lengths(self) -> Int[Tensor, " input"]:
         return torch.arange(self.shortest, self.length + 1).repeat_interleave(torch.tensor(self._counts))

@@ -16,7 +16,7 @@ from functools import cached_property
 
 import numpy as np
 import torch
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from cot2lib.errors import SpecError
@@ -171,6 +171,11 @@ class MNNS(Task):
     def prompts(self) -> Int[Tensor, "input token"]:
         """`<BOS> D ... D ->`, as the paper has it."""
         return self.prompt()
+
+    @property
+    def reads(self) -> Bool[Tensor, "step token"] | None:
+        """Each step's own digit, behind `<BOS>`."""
+        return torch.eye(self.length, 1 + self.length, dtype=torch.bool).roll(1, 1)
 
     def prompt(self, arrow: bool = True, pauses: int = 0) -> Int[Tensor, "input token"]:
         """Token ids of every input; without the arrow as in the public CoT2 code, or with `pauses` further ones."""

@@ -29,6 +29,8 @@ end early, or the "nodes" that walks reach, each alike |
 | `mirror` | (state,) or None | the state that a symmetry of the task puts beside each, for interventions |
 | `numbers`, `kinds` | (token,) | which number of which kind a token is; for a trigonometric embedding alone |
 | `classes` | (input,) | inputs of one class are never divided by a split; default: each its own |
+| `reads` | (step, token) or None | which of a prompt's first tokens each step needs besides the \
+thought before it; for `Supervision.sees` alone |
 | `split(seed)`, `train_size` | (input,) | train mask of a seed; inputs that one pass over the training data has |
 """
 
@@ -147,6 +149,10 @@ class Task(Frozen, ABC):
 
     @property
     def mirror(self) -> Int[Tensor, " state"] | None:
+        return None
+
+    @property
+    def reads(self) -> Bool[Tensor, "step token"] | None:
         return None
 
     @property

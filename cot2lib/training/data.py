@@ -15,6 +15,7 @@ from cot2lib.errors import SpecError
 from cot2lib.kit import random
 from cot2lib.kit.frozen import is_outside
 from cot2lib.kit.random import Site
+from cot2lib.locality import Mask, seen
 from cot2lib.supervision import check_budget, check_targets_fit, hindsight_targets, steps_of
 from cot2lib.targets import Visits
 from cot2lib.tasks import Task
@@ -58,6 +59,7 @@ class Batch:
         padding: tokens on the left of each prompt that are padding, or None if there are none.
         last: the output that is each input's answer, or None if it is the last one for all.
         ending: outputs after the answer.
+        sees: what each position may attend to, or None for all before it.
     """
 
     prompts: Int[Tensor, "run batch token"]
@@ -66,6 +68,7 @@ class Batch:
     last: Int[Tensor, "run batch"] | None = None
     ending: int = 0
     fed: Outcomes | None = None
+    sees: Mask | None = None
 
     def scored(self, first: int = 0, end: int | None = None) -> Bool[Tensor, "run batch step"] | None:
         """Outputs that exist, from the `first` on but always with the answer; None if all inputs have all of them.
@@ -100,6 +103,7 @@ class StackData:
         task: what says which answers are right.
         train: rows of the task's inputs each run trains on.
         held_out: what each run is evaluated on.
+        sees: what each position may attend to, or None for all before it.
     """
 
     prompts: Int[Tensor, "input token"]
@@ -113,6 +117,7 @@ class StackData:
     train: list[Int[Tensor, " _"]]
     held_out: HeldOut
     fed: Float[Tensor, "variant input step vocab"] | None = None
+    sees: Mask | None = None
 
     @property
     def renames(self) -> bool:
@@ -136,6 +141,7 @@ class StackData:
             padding=self.padding_of(index),
             last=self.last_of(index),
             ending=self.ending,
+            sees=self.sees,
         )
 
     def padding_of(self, index: Rows) -> Int[Tensor, "run batch"] | None:
@@ -198,8 +204,10 @@ def stack_data(specs: Sequence[Run], device: torch.device | str) -> StackData:
     scored, fed = zip(*(_tables(specs[place], train[place]) for place in firsts))
     alike = all(one is other for one, other in zip(scored, fed))
     last = None if task.lengths is None else answer_steps(task, supervision).to(device)
+    prompts = task.prompt(supervision.arrow, supervision.pauses).to(device)
+    mask = seen(task, supervision.sees, prompts.shape[1])
     return StackData(
-        prompts=task.prompt(supervision.arrow, supervision.pauses).to(device),
+        prompts=prompts,
         padding=None if task.padding is None else task.padding.to(device),
         outputs=torch.stack(scored).to(device),
         fed=None if alike else torch.stack(fed).to(device),
@@ -210,6 +218,7 @@ def stack_data(specs: Sequence[Run], device: torch.device | str) -> StackData:
         task=task,
         train=train,
         held_out=_held_out(task, masks, device),
+        sees=None if mask is None else mask.to(device),
     )
 
 
@@ -279,7 +288,8 @@ def check_run(spec: Run) -> None:
 
     That is a targets rule, or a rule or task from outside the package, that does not give what it should; a budget or
     tie rule that the task does not have; targets that exceed the memory; a split without inputs on one of its sides;
-    an embedding table of numbers for a task that has none; more tokens than the models have positions.
+    an embedding table of numbers for a task that has none; masks on attention for one that does not say what its steps
+    read; more tokens than the models have positions.
     """
     task, supervision = spec.task, spec.supervision
     budget, ties = supervision.budget, supervision.ties
@@ -292,6 +302,8 @@ def check_run(spec: Run) -> None:
     check_targets_fit(task, task.size)
     if spec.model.embedding != "learned" and not hasattr(task, "numbers"):
         raise SpecError(f"embedding={spec.model.embedding!r}: the tokens of {task.name} are no numbers; learn them.")
+    if supervision.sees != "all" and task.reads is None:
+        raise SpecError(f"sees={supervision.sees!r}: {task.name} does not say what its steps read (`Task.reads`).")
     if supervision.pauses:  # a task has positions for all else
         prompt = task.prompt(supervision.arrow, supervision.pauses).shape[1]
         tokens = prompt + spec.outputs - 1 + int(supervision.eos)

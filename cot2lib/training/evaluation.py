@@ -46,7 +46,9 @@ def rollouts(
         chunks = range(place * together, place * together + -(-index.shape[1] // decode.PROMPTS_AT_ONCE))
         keyed = torch.stack([random.fold(keys, chunk) for chunk in chunks], 1)  # (run, chunk)
         padding, last = data.padding_of(index), data.last_of(index)
-        rollout = decode.decode(stack, data.prompts[index], steps, keyed, padding, last=last, rows=index)
+        rollout = decode.decode(
+            stack, data.prompts[index], steps, keyed, padding, last=last, rows=index, sees=data.sees
+        )
         for rule in filter(outsiders, set(steps[:-1])):
             check_thoughts(rule, rollout.weights, rollout.latents)
         yield index, real, rollout

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from cot2lib import fast
 from cot2lib.kit import random
+from cot2lib.locality import Mask
 from cot2lib.thoughts import Base, Discrete, Rule
 from cot2lib.training import evaluation
 from cot2lib.training.data import Names
@@ -40,6 +41,14 @@ def sparse(outputs: Float[Tensor, "place vocab"]) -> Sparse:
     place, token = outputs.nonzero().unbind(1)
     starts = torch.cat([place.new_zeros(1), torch.bincount(place, minlength=len(outputs)).cumsum(0)])
     return starts.numpy(), token.numpy(), outputs[place, token].numpy()
+
+
+def additive(sees: Mask | None) -> np.ndarray:
+    """A mask as the engine reads it: 0 where a query may look, rows padded to whole vectors; empty for none."""
+    if sees is None:
+        return np.zeros((0, 0), np.float32)
+    seen = torch.nn.functional.pad(sees, (0, -len(sees) % fast.PADDED))
+    return torch.where(seen, 0.0, fast.HIDDEN).numpy()
 
 
 class FlatTrainer(StackTrainer):
@@ -189,6 +198,7 @@ class FlatTrainer(StackTrainer):
             ending=data.ending,
             mean=supervision.reduction == "mean",
             sequence=supervision.loss_on == "sequence",
+            mask=additive(data.sees),
         )
 
     def _optimiser(self, run: int, part: slice) -> fast.Optimiser:

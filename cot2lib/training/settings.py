@@ -14,6 +14,7 @@ import torch
 
 from cot2lib.errors import SpecError
 from cot2lib.kit.frozen import Count, Frozen, Natural, NonNegative, Positive, Share, is_outside
+from cot2lib.locality import Sees
 from cot2lib.model import GPT2Stack
 from cot2lib.model.stack import GPT2_SD
 from cot2lib.model.trigonometric import check_width
@@ -78,6 +79,9 @@ class Supervision(Frozen):
         switch: under "self", the step before which the teacher is followed.
         curriculum: which of the outputs are scored when. "none": all, always; "first": in the first two
             sevenths of the steps the first alone; "growing": in m stages of equal length one more each time.
+        sees: what the query of a step may attend to, in training and after: "all" before it; or, by masks
+            (`cot2lib.locality`), the thought before it and its own part of the prompt, "local", or "strict" where the
+            prompt's tokens do not attend to each other either.
         targets: what is scored and what is fed where that is not CSFT's (`cot2lib.targets`); a rule names its own
             budget.
     """
@@ -95,6 +99,7 @@ class Supervision(Frozen):
     curriculum: Literal["none", "first", "growing"] = "none"
     targets: Targets | None = None
     scoring: Literal["shares", "set"] = "shares"
+    sees: Sees = "all"
 
     def __post_init__(self):
         super().__post_init__()
@@ -104,6 +109,8 @@ class Supervision(Frozen):
             raise SpecError(f"loss_on='sequence' needs feeding='teacher', not {self.feeding!r}.")
         if self.pauses and not self.arrow:
             raise SpecError(f"pauses={self.pauses}: pause tokens are further arrows, so arrow must be True.")
+        if self.sees != "all" and (self.every != 1 or self.pauses or not self.arrow):
+            raise SpecError(f"sees={self.sees!r} masks each step of a chain; it needs every=1, pauses=0, arrow=True.")
         if self.switch and self.feeding != "self":
             raise SpecError(f"switch={self.switch}: only feeding='self' can follow the teacher first.")
         if self.curriculum != "none" and (self.loss_on, self.feeding) != ("outputs", "teacher"):

@@ -62,7 +62,9 @@ def batch_loss(
         dropout: multipliers of this step, or none.
     """
     supervision, targets = spec.supervision, batch.outputs  # (run, batch, step, vocab)
-    options: dict[str, Any] = dict(padding=batch.padding, cache=Cache() if own else None, dropout=dropout)
+    options: dict[str, Any] = dict(
+        padding=batch.padding, cache=Cache() if own else None, dropout=dropout, sees=batch.sees
+    )
     teacher = targets if batch.fed is None else batch.fed  # (run, batch, step, vocab)
     fed, logits = stack.embed(batch.prompts), []  # (run, batch, token, d)
     for step in range(own):

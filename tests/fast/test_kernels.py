@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from cot2lib import fast
+from cot2lib.training.flat import additive
 
 LEAST = np.float32(-1e30)  # a score that is hidden
 SCALE = np.float32(0.25)
@@ -107,7 +108,9 @@ def test_rows_of_padding_are_left_out(exposed, sparse):
     """Every position has the inputs that it is no padding of, in the same order; ties stay as they come."""
     padding = np.array([3, 0, 2, 5, 2, 0])
     shape = fast.Shape(5, 9, 8, 1, 1, 5, 9, 1, 0, 1, 0)
-    data = fast.Data(np.zeros((6, 8), np.int64), *[padding] * 5, np.zeros(0, np.float32), 1, 0, False, False)
+    data = fast.Data(
+        np.zeros((6, 8), np.int64), *[padding] * 5, np.zeros(0, np.float32), 1, 0, False, False, additive(None)
+    )
     out = np.zeros(5 + 5 + 10, np.int64)
     exposed("arranged", shape, data, fast.work(shape, 0), np.array([0, 4, 3, 5, 2]), sparse, out)
     order = [5, 4, 2, 0, 3] if sparse else [0, 4, 3, 5, 2]

@@ -19,7 +19,7 @@ LEVELS = [
     {"errors"},
     {"kit"},
     {"tasks", "thoughts", "metrics", "losses", "fast"},
-    {"supervision", "model"},
+    {"supervision", "model", "locality"},
     {"decode", "theory", "targets"},
     {"testing"},
     {"training", "policy_gradient"},

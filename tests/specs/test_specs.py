@@ -99,7 +99,7 @@ def test_shortened():
 def test_comparison_shows_every_field():
     table = comparison().set_index("field")
     own = {field.name for field in dataclasses.fields(Row)} - {"supervision", "model"}
-    apart = {"budget", "every", "switch", "targets", "scoring"}
+    apart = {"budget", "every", "switch", "targets", "scoring", "sees"}
     formats = {field.name for field in dataclasses.fields(Supervision)} - apart
     assert set(table.index) == own | formats | {"cycles"}, "what tells methods apart by name is not repeated"
     assert table.loc["lr", "paper"] == "0.0001" and table.loc["lr", "quick"] == "0.003"

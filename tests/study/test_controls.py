@@ -4,18 +4,22 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from builders import evaluate
 
 from cot2lib import runs
 from cot2lib.errors import RecordError
+from cot2lib.locality import masks
 from cot2lib.metrics import Interval
 from cot2lib.specs.profiles import spec
-from cot2lib.study.controls import draw, measure, outcomes
-from cot2lib.study.controls.outcomes import EXPLANATIONS, GRAPHS, HIT, MISS, NUMBERS, OPEN, UNRUN, predictions
+from cot2lib.study.controls import draw, measure, outcomes, predicted, reading, steps
+from cot2lib.study.controls.predicted import EXPLANATIONS, HIT, MISS, OPEN, UNRUN, fits, predictions
 from cot2lib.study.controls.runs import (
     CONTROLS,
+    GRAPHS,
+    NUMBERS,
     ON_GRAPHS,
     SEEDS,
     numbers,
@@ -42,10 +46,10 @@ def test_rules_by_hand(monkeypatch):
 
 def test_experiments_measure_what_was_predicted():
     """The same task and direction: gains of the first control above the second, losses of CSFT above the control."""
-    predicted = predictions().drop_duplicates("id").set_index("id")
-    assert [*predicted.index] == [*outcomes.experiments().index]
+    asked = predictions().drop_duplicates("id").set_index("id")
+    assert [*asked.index] == [*outcomes.experiments().index]
     for experiment in outcomes.experiments().itertuples():
-        said, name = predicted.loc[experiment.Index], experiment.Index
+        said, name = asked.loc[experiment.Index], experiment.Index
         assert {experiment.control, experiment.beside} - {""} <= set(
             CONTROLS if said["task"] == NUMBERS else ON_GRAPHS
         )
@@ -66,8 +70,8 @@ def test_outcomes_names_a_task_with_runs_of_one_seed(seeds, task):
 
 def test_fits_needs_the_whole_interval():
     for low, high, said in ((6, 9, HIT), (1, 4, MISS), (4, 6, OPEN), (5, 5, HIT)):
-        assert outcomes.fits(Interval((low + high) / 2, float(low), float(high), 10), 5.0, math.inf) == said
-    assert outcomes.fits(None, 5.0, math.inf) == UNRUN
+        assert fits(Interval((low + high) / 2, float(low), float(high), 10), 5.0, math.inf) == said
+    assert fits(None, 5.0, math.inf) == UNRUN
 
 
 def test_own_rule_is_that_of_what_was_fed():
@@ -82,11 +86,40 @@ def test_own_rule_is_that_of_what_was_fed():
         assert [rules[name] for name in names] == [rule] * len(names)
 
 
+def test_experiments_on_steps_measure_what_was_predicted():
+    """Each names cells that are trained and interventions that are measured; differences are called so."""
+    said = predictions(predicted.STEPS).drop_duplicates("id").set_index("id")
+    known = {*steps.trained("quick")}
+    masked = {*masks(steps.numbers(steps.Cell("csft"))[0].task, 6)}
+    for name, task, one, other, edit, against, column in reading.experiments().itertuples():
+        assert {(task, cell) for cell in (one, other) if cell} <= known, name
+        assert column == ("last" if not edit else column) and (edit or other), name
+        for intervention in filter(None, (edit, against)):
+            kind = intervention.removesuffix(", kept")
+            assert kind in masked | {"walks", "first thought"} or kind.split()[0] in ("swap", "ancestors", "elsewhere")
+        difference = bool(other or against or column == "lost")
+        assert difference == said.loc[name, "measure"].endswith("(points)"), name
+    assert [*reading.experiments().index] == [*said.index]
+
+
+def test_measures_on_steps_are_differences_by_seed():
+    """One minus the other, where both have the seed; an experiment of one seed has no interval."""
+    ends = {"csft": {72: 90.0, 73: 80.0}, "csft strict": {73: 75.0, 72: 95.0}, "csft local": {72: 9.0}}
+    made = [dict(control=cell, seed=seed, last=last) for cell in ends for seed, last in ends[cell].items()]
+    rows = pd.DataFrame(made).assign(told="MNNS")
+    right = {"elsewhere 2": {72: 90.0, 73: 80.0}, "ancestors 2": {73: 30.0, 72: 20.0}}
+    made = [dict(edit=edit, seed=seed, right=value) for edit in right for seed, value in right[edit].items()]
+    answers = pd.DataFrame(made).assign(told="MNNS", control="csft", lost=0.0, follows=0.0)
+    found = reading.measures(rows, answers)
+    assert set(found) == {"strict-csft", "removed-2", "specific-2"}
+    assert found["strict-csft"].to_dict() == {72: -5, 73: 5} and found["specific-2"].to_dict() == {72: 70, 73: 50}
+
+
 def test_moved_by_mixtures_is_what_the_page_says():
     """No row turns against the set, and the smoothed path is then open for every explanation."""
     rows, edited = outcomes.read(SEEDS)
     judged, alike = (
-        outcomes.outcomes(part, edited).set_index("id")[[*EXPLANATIONS]]
+        outcomes.outcomes(part, edited).set_index("id")[[*EXPLANATIONS[predicted.CONTROLS]]]
         for part in (rows, outcomes.by_mixtures(rows, edited))
     )
     assert not ((alike["set"] == MISS) & (judged["set"] != MISS)).any()

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from cot2lib import interventions, runs
+from cot2lib.locality import masks
 from cot2lib.model import GPT2Stack
 from cot2lib.runs import Taught, make_trainer
 from cot2lib.specs.profiles import grpo, spec
@@ -13,7 +14,7 @@ from cot2lib.study.controls import measure
 from cot2lib.study.graph_runs import placed
 from cot2lib.supervision import ancestors, as_tokens, hindsight_targets, mirrored, reachable
 from cot2lib.tasks import MNNS, MNNSLengths, ProsQA
-from cot2lib.thoughts import MTS
+from cot2lib.thoughts import MTS, Base, Discrete, Hidden
 from cot2lib.training.supervised import build_stack
 
 TASK = MNNS(1, 5, 3)
@@ -192,3 +193,89 @@ def test_measure_asks_a_student_without_its_teacher(store, monkeypatch):
     runs.run([student])
     monkeypatch.setattr(Taught, "__call__", lambda *_: pytest.fail("nothing is trained"))
     assert "longer" in set(measure.edits([student], retrain=True)["edit"])
+
+
+@pytest.mark.parametrize("thought", [Base(), Discrete(), MTS(2), Hidden()], ids=str)
+def test_thoughts_that_are_computed_again_without_an_edit_are_the_same(thought):
+    """From every thought on, with the draws that each step had."""
+    specs = [replace(spec("cot2", task=TASK, d_model=16, seed=seed), thought=thought) for seed in (1, 2)]
+    made = interventions.thought(build_stack(specs), specs)
+    for count in range(TASK.steps):
+        assert torch.equal(made.recomputed(made.vectors, count), made.answers)
+
+
+def test_a_thought_in_the_middle_changes_those_after_it_alone_if_they_are_computed(thinking):
+    other = thinking.exchanged(torch.randn(1, 1, 16), 0)
+    assert torch.equal(other[:, :, 1:], thinking.vectors[:, :, 1:])
+    computed, kept = thinking.recomputed(other, 1), thinking.answered(other)
+    assert torch.equal(thinking.recomputed(other, TASK.steps - 1), kept), "all thoughts are given"
+    assert not torch.equal(computed, kept)
+
+
+def test_earlier_edits_by_hand(seen):
+    """The second thought of another input leads to the best sum by the digits that are left; weights move as named."""
+    task, rows = seen.task, seen.rows
+    edits_ = {edit.name: edit for edit in interventions.earlier(seen, 2)}
+    swapped, removed, moved = (edits_[f"{name} 2"] for name in ("swap", "ancestors", "elsewhere"))
+    assert all(torch.equal(edit.fed[:, :, 0], seen.vectors[:, :, 0]) for edit in edits_.values())
+    for run, place in swapped.where.nonzero()[:20].tolist():
+        digit = int(task.digits[rows[run, place], -1])
+        sums = (swapped.fed[run, place, 1, task.state_ids] > 0).nonzero()[:, 0] - task.start
+        best = min(abs(int(total) + sign * digit) for total in sums for sign in (-1, 1))
+        assert task.state_ids[task.start + best] == swapped.wanted[run, place]
+    leads = as_tokens(task, mirrored(task, ancestors(task, 2, rows, interventions.as_states(task, seen.right))))
+    asked = removed.where
+    assert asked.any() and not (removed.fed[:, :, 1] * leads)[asked].any()
+    share = (seen.weights[:, :, 1] * leads).sum(-1)[asked]
+    assert torch.allclose((moved.fed[:, :, 1] * leads).sum(-1)[asked].double(), share / (1 - share), atol=1e-6)
+
+
+def test_tokens_that_name_another_state_are_read_as_it(thinking):
+    """After one step, from +d or -d: the best that the own digits still give."""
+    task, one = TASK, torch.nn.functional.one_hot
+    first = thinking.task.digits[thinking.rows, 0]
+    weights = one(task.state_ids[task.start + first], task.vocab_size).double()[:, :, None].expand(-1, -1, 2, -1)
+    tokens = replace(thinking, weights=weights, vectors=thinking.stack.mix(weights.float()))
+    (edit,) = (edit for edit in interventions.earlier(tokens, 1) if edit.name == "swap 1")
+    other = interventions.others(tokens.rows.shape[1], torch.Generator().manual_seed(1))
+    for run, place in edit.where.nonzero()[:20].tolist():
+        taken = int(first[run, other[place]])
+        _, b, c = task.digits[tokens.rows[run, place]].tolist()
+        totals = [taken + s * b + t * c for s in (-1, 1) for t in (-1, 1)]
+        best = min(totals, key=lambda total: task.preference[total + task.bound])
+        assert edit.wanted[run, place] == task.state_id(best)
+
+
+def test_walks_of_single_tokens(thinking):
+    """Half of the thoughts are steps, and every second first one leads to the answer, in paths that are made so."""
+    task, rows = TASK, thinking.rows
+    digits = task.digits[rows]
+    leads = ancestors(task, 1, rows, interventions.as_states(task, thinking.right))
+    plus = leads.gather(2, (task.start + digits[..., :1]))[..., 0]
+    sign = torch.where(plus, 1, -1)  # a first state that leads to the answer
+    sign[:, ::2] = torch.where(plus & leads.gather(2, task.start - digits[..., :1])[..., 0], 1, -sign)[:, ::2]
+    states = task.start + torch.stack([sign * digits[..., 0], sign * digits[..., 0] + digits[..., 1] + 1], 2)
+    weights = torch.nn.functional.one_hot(task.state_ids[states], task.vocab_size).double()
+    walks, first = measure._walked(replace(thinking, weights=weights))
+    assert walks["follows"].tolist() == [50, 50]
+    expected = leads.gather(2, states[..., :1])[..., 0]
+    assert first["right"].tolist() == pytest.approx(
+        (100 * (expected & thinking.real).sum(1) / thinking.real.sum(1)).tolist()
+    )
+    assert first["right"].lt(95).all()
+
+
+def test_measure_of_steps_has_every_intervention(store):
+    table = {}
+    for method in ("cot2", "discrete"):
+        run = spec(method, task=TASK, **SHORT)
+        runs.run([run])
+        table[method] = measure.steps([run], retrain=True)
+        assert list(table[method]) == measure.COLUMNS
+    edits_ = {"swap 1", "swap 1, kept", "swap 2", "ancestors 2", "elsewhere 1, kept"}
+    assert edits_ | {*masks(TASK, 5)} <= set(table["cot2"]["edit"])
+    assert {"walks", "first thought"} == set(table["discrete"]["edit"]) - set(table["cot2"]["edit"])
+    strict = spec("cot2", task=TASK, sees="strict", **SHORT)
+    runs.run([strict])
+    found = measure.steps([strict], retrain=True)
+    assert not {*masks(TASK, 5)} & set(found["edit"]), "its steps are masked already"

@@ -6,9 +6,11 @@ from math import comb
 import numpy as np
 import pytest
 import torch
+from builders import ROOT
 from torch.distributions import Dirichlet
 
 import cot2lib
+from cot2lib.locality import seen
 from cot2lib.metrics import pass_at_k
 from cot2lib.supervision import trajectory_shares
 from cot2lib.theory.construction import TrigMNNS
@@ -63,3 +65,12 @@ def test_where_the_printed_construction_is_wrong_on_three_digits():
 def test_one_dimension_shows_no_token_of_three():
     logits = torch.tensor([[0.0], [0.4], [1.0]]) @ torch.linspace(-50, 50, 101)[None]  # (token, hidden state)
     assert logits.softmax(0)[1].max() <= 0.5
+
+
+def test_steps_that_see_one_digit():
+    """The mask that the solution fills in is the library's, and replaces an argument that `cot2.py` has."""
+    sees = torch.eye(9, dtype=torch.bool)
+    for step in range(4):
+        sees[5 + step, 1 + step] = True
+    assert torch.equal(sees, seen(cot2lib.MNNS(), "strict", 6)[:9, :9])
+    assert (ROOT / "cot2.py").read_text().count("is_causal=True") == 1

@@ -8,16 +8,19 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from cot2lib.study.controls.outcomes import EXPLANATIONS, bounds, predictions
+from cot2lib.study.controls.predicted import EXPLANATIONS, bounds, predictions
 
 ROOT = Path(__file__).parents[2]
 CONFIRMING = ("controls.quick.runs.csv", "edits.quick.answers.csv.xz")
 
 
 def test_predictions_can_be_read():
-    table = predictions()
-    assert len(table) == len(EXPLANATIONS) * table["id"].nunique() and (table["low"] < table["high"]).all()
-    assert not table.duplicated(["id", "explanation"]).any() and (table["counts"] > 0).all()
+    for block, explanations in EXPLANATIONS.items():
+        table = predictions(block)
+        assert set(table["explanation"]) == set(explanations) and (table["low"] < table["high"]).all()
+        assert not table.duplicated(["id", "explanation"]).any() and (table["counts"] > 0).all()
+    whole = predictions()
+    assert len(whole) == 4 * whole["id"].nunique(), "each of the first block says something of every experiment"
 
 
 def test_bounds_of_an_entry():
@@ -29,8 +32,8 @@ def test_bounds_of_an_entry():
 
 def test_predictions_are_what_the_page_shows():
     page = (ROOT / "book" / "predictions.md").read_text()
-    (file,) = re.findall(r"^:file: (.+)$", page, re.MULTILINE)
-    assert (ROOT / "book" / file).resolve() == ROOT / "cot2lib/study/controls/predictions.csv"
+    files = [(ROOT / "book" / file).resolve() for file in re.findall(r"^:file: (.+)$", page, re.MULTILINE)]
+    assert files == [ROOT / "cot2lib/study/controls" / name for name in ("predictions.csv", "steps_predicted.csv")]
 
 
 def git(*arguments):

@@ -22,6 +22,7 @@ from cot2lib.targets import (
     FreshPath,
     Frontier,
     Geometric,
+    PathAhead,
     Renamed,
     Rotated,
     Shares,
@@ -42,7 +43,8 @@ PATH = Frontier(1, "plus-first")
 RULES = (
     Frontier(), PATH, DrawnState(), DrawnState(FreshPath(2)), FreshPath(), FreshPath(4), Rotated(), Rotated(by=2),
     Renamed(), Renamed(DrawnState()), Shuffled(), Shuffled(FreshPath()), WrongStates(), Uniform(), Smoothed(),
-    Geometric(), Arrow(), Apart(Frontier(), FreshPath(8)), Apart(DrawnState(), Frontier()), Apart(Smoothed(), PATH),
+    Geometric(), PathAhead(), Arrow(), Apart(Frontier(), FreshPath(8)), Apart(DrawnState(), Frontier()),
+    Apart(Smoothed(), PATH),
 )  # fmt: skip
 
 
@@ -51,6 +53,17 @@ def visits(task=SUMS, rows=None, seed=42, step=0, repeats=1):
     rows = train if rows is None else torch.as_tensor(rows)
     steps = torch.arange(step, step + repeats).repeat_interleave(len(rows))
     return Visits(task, rows.repeat(repeats), train, random.run_keys([seed], random.Site.TARGETS), steps)
+
+
+def test_what_is_left_of_a_path_weighs_less_the_later_it_comes():
+    task = MNNS(1, 3, 3)
+    (row,) = (task.digits == torch.tensor([1, 2, 1])).all(1).nonzero()[0].tolist()  # 1, -1, 0
+    first, second, last = PathAhead(0.5)(visits(task, [row])).scored[0]
+    whole = 1 + 0.5 + 0.25
+    assert {task.tokens[i]: round(whole * float(first[i]), 6) for i in first.nonzero()[:, 0]} == {
+        "S1": 1.0, "S-1": 0.5, "S0": 0.25,
+    }  # fmt: skip
+    assert second[task.state_id(-1)] == pytest.approx(2 / 3) and last[task.state_id(0)] == 1
 
 
 @pytest.mark.parametrize("task", [SUMS, MNNS(1, 3, 4), WORDS, Ragged(2)], ids=["sums", "longer", "graphs", "ragged"])

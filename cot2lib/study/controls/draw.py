@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 
 from cot2lib.metrics import mean_interval
 from cot2lib.study import frame, look, report, show
-from cot2lib.study.controls import outcomes
-from cot2lib.study.controls.outcomes import EXPLANATIONS, GRAPHS, HIT, MISS, NUMBERS, OPEN, UNRUN, predictions
-from cot2lib.study.controls.runs import ALONG, CONTROLS, name
+from cot2lib.study.controls import outcomes, predicted
+from cot2lib.study.controls.predicted import EXPLANATIONS, HIT, MISS, OPEN, UNRUN
+from cot2lib.study.controls.runs import ALONG, CONTROLS, GRAPHS, NUMBERS, name
 from cot2lib.study.look import Shown, panels
 from cot2lib.study.report import PERCENT
 from cot2lib.study.series import BLUE, GREEN, GREY, ORANGE, PINK
@@ -53,13 +53,13 @@ def _accuracy(axis: Axes, rows: pd.DataFrame) -> pd.DataFrame:
     rows = frame.at(rows, control=[*DRAWN])
     order = frame.at(rows, told=NUMBERS).groupby("control")["last"].mean().sort_values(ascending=False).index
     known = rows.assign(panel="accuracy", value=rows["last"], task=rows["told"].map(ON_BOTH))
-    _dots(axis, known, {control: name(control) for control in order}, "task", {"numbers": BLUE, "graphs": GREEN})
+    dots(axis, known, {control: name(control) for control in order}, "task", {"numbers": BLUE, "graphs": GREEN})
     axis.set(xlabel="right held-out answers (%)", xlim=(0, 102))
     axis.set_title("labels | what is fed", fontsize="medium")
     return known[["panel", "told", "control", "seed", "value"]]
 
 
-def _dots(axis: Axes, rows: pd.DataFrame, words: Mapping[str, str], hue: str, palette: Mapping[str, str]) -> None:
+def dots(axis: Axes, rows: pd.DataFrame, words: Mapping[str, str], hue: str, palette: Mapping[str, str]) -> None:
     """Draw every `value` as a small dot, means as large ones with 95 % t-intervals, a line for each control."""
     rows = rows.assign(place=rows["control"].map(words))
     options = dict(
@@ -99,7 +99,7 @@ def _followed(axis: Axes, edited: pd.DataFrame) -> pd.DataFrame:
     long = known.melt(["control", "seed"], [*FOLLOWED], "follows", "value")
     named = long.assign(whom=long["follows"].map(FOLLOWED))
     words = {control: fill(name(control), 24) for control in SWAPPED}
-    _dots(axis, named, words, "whom", {"the fed thought": BLUE, "its own input": ORANGE})
+    dots(axis, named, words, "whom", {"the fed thought": BLUE, "its own input": ORANGE})
     axis.set(xlabel="answers that follow (%)", xlim=(-2, 102))
     axis.set_title("another input's thought is fed", fontsize="medium")
     return long.assign(panel="swap")
@@ -167,7 +167,7 @@ def verdicts(table: pd.DataFrame) -> pd.DataFrame:
     """Tabulate each experiment's measure, its outcome, and whether the explanation `set` predicted it. A star marks a
     difference that is significant by Holm's test."""
     words = {HIT: "as predicted", MISS: "not as predicted", OPEN: "undecided", UNRUN: UNRUN}
-    said = predictions().query("explanation == 'set'").set_index("id")["said"]
+    said = predicted.predictions().query("explanation == 'set'").set_index("id")["said"]
     found = [
         UNRUN if row.mean != row.mean else report.describe(row.mean, row.low, row.high) + "*" * bool(row.sure)
         for row in table[["mean", "low", "high", "sure"]].itertuples()
@@ -188,7 +188,7 @@ def moved_by_mixtures(rows: pd.DataFrame, edited: pd.DataFrame) -> pd.DataFrame:
         words = [report.describe(row["mean"], row["low"], row["high"]) for row in (one, other)]
         turned = [
             f"{who} {MARK[one[who]]} \N{RIGHTWARDS ARROW} {MARK[other[who]]}"
-            for who in EXPLANATIONS
+            for who in EXPLANATIONS[predicted.CONTROLS]
             if one[who] != other[who]
         ]
         table.append([one["id"], *words, ", ".join(turned) or "none"])
@@ -196,20 +196,20 @@ def moved_by_mixtures(rows: pd.DataFrame, edited: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(table, columns=columns).query("`as judged` != `by mixtures`").reset_index(drop=True)
 
 
-def predicted(table: pd.DataFrame, finding: str) -> Shown:
+def over_predictions(table: pd.DataFrame, finding: str, block: str = predicted.CONTROLS) -> Shown:
     """Draw every outcome with its interval over what each explanation predicted, coloured where it was right."""
-    known = table[table["mean"].notna()].reset_index(drop=True)
-    figure, axes = panels(1, len(EXPLANATIONS), width=9.0, height=0.24 * len(known) + 0.9, sharey=True, sharex=True)
-    said = predictions().set_index(["id", "explanation"])
-    for axis, who in zip(axes[0], EXPLANATIONS):
-        for place, row in known.iterrows():
+    known, columns = table[table["mean"].notna()].reset_index(drop=True), EXPLANATIONS[block]
+    figure, axes = panels(1, len(columns), width=9.0, height=0.24 * len(known) + 0.9, sharey=True, sharex=True)
+    said = predicted.predictions(block).set_index(["id", "explanation"])
+    for axis, who in zip(axes[0], columns):
+        asked = known[known[who] != predicted.SILENT]
+        for place, row in asked.iterrows():
             low, high = (max(-105.0, min(105.0, end)) for end in said.loc[(row["id"], who), ["low", "high"]])
             colour = {HIT: GREEN, MISS: PINK}.get(row[who], GREY)
             axis.barh(place, high - low, left=low, height=0.8, color=colour, alpha=0.28, linewidth=0)
             axis.plot([row["low"], row["high"]], [place, place], color="black", linewidth=1.4)
             axis.scatter([row["mean"]], [place], s=14, color="black", zorder=4)
-        right, asked = (known[who] == HIT).sum(), len(known)
-        axis.set_title(f"{who}: {right} of {asked}", fontsize=9)
+        axis.set_title(f"{who}: {(asked[who] == HIT).sum()} of {len(asked)}", fontsize=9)
         axis.set(xlim=(-105, 105), ylim=(len(known) - 0.5, -0.5))
     axes[0, 0].set_yticks(range(len(known)), known["task"].map(ON_BOTH) + ": " + known["id"], fontsize=7.5)
     figure.supxlabel("points, or % of answers", fontsize=9)

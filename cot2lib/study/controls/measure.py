@@ -1,4 +1,4 @@
-"""What `cot2 measure` measures on models of the controls: `edits`, `along` and `transfer`.
+"""What `cot2 measure` measures on models of the controls: `edits`, `steps`, `along` and `transfer`.
 
 Edits come from `cot2lib.interventions`. Models that were fed arrows have no thoughts to edit, and are only decoded, as
 are models of several lengths. `along` edits models during training: a model may be right before it follows what it is
@@ -17,13 +17,15 @@ from torch import Tensor
 
 from cot2lib import interventions, runs
 from cot2lib.decode import rules
-from cot2lib.interventions import Edit, Thinking
+from cot2lib.interventions import Edit, Thinking, Tokens, Where
 from cot2lib.kit import random
 from cot2lib.kit.random import Site
+from cot2lib.locality import masks
 from cot2lib.model import GPT2Stack
 from cot2lib.runs import make_trainer
 from cot2lib.specs import GRPOSpec, Run, RunSpec
 from cot2lib.study.controls.runs import ALONG, CARRIED, FIVE, numbers, one_more, own_rule
+from cot2lib.supervision import ancestors, graph_of
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import MTS, Always, Base, Dirichlet, Discrete, Rule, Systematic
 from cot2lib.training.data import StackData, stack_data
@@ -61,7 +63,7 @@ def edits(specs: Sequence[Run], retrain: bool = False) -> pd.DataFrame:
         thinking = interventions.thought(runs.load_stack(specs, missing="error", retrain=retrain), questions)
         alike = thinking.task.lengths is None  # edits are of inputs with as many steps
         chosen = interventions.edits(thinking) if alike and not isinstance(own, Always) else ()
-        parts = [_edited(thinking, edit) for edit in chosen]
+        parts = [_edited(thinking, edit, thinking.answered(edit.fed, edit.rows)) for edit in chosen]
         for rule in () if thinking.weights is None else dict.fromkeys([*DECODERS, own]):
             parts.append(_decoded(thinking, thinking.data, questions, rule, f"decoded by {rule.label}"))
         if alike and isinstance(thinking.task, MNNS):
@@ -78,13 +80,78 @@ def as_asked(run: Run) -> RunSpec:
     return replace(asked, supervision=replace(asked.supervision, targets=None))
 
 
-def _edited(thinking: Thinking, edit: Edit) -> pd.DataFrame:
+def _edited(thinking: Thinking, edit: Edit, answers: Tokens, kept: str = "") -> pd.DataFrame:
     """Return shares of each run's answers after an edit."""
-    answers, where = thinking.answered(edit.fed, edit.rows), edit.where & thinking.real
     found = {"before": thinking.answers == thinking.right, "right": answers == edit.right}
     found |= {"follows": answers == edit.wanted}
+    return _shares(edit.where & thinking.real, edit=edit.name + kept, dose=edit.dose, **found)
+
+
+def _shares(where: Where, edit: str, dose: float = 1.0, **found: Where) -> pd.DataFrame:
+    """Return the share (%) of each outcome among the inputs that are asked."""
     shares = {name: (100 * (so & where).sum(1) / where.sum(1)).tolist() for name, so in found.items()}  # NaN for none
-    return pd.DataFrame({"edit": edit.name, "dose": edit.dose, "inputs": where.sum(1).tolist()} | shares)
+    return pd.DataFrame({"edit": edit, "dose": dose, "inputs": where.sum(1).tolist()} | shares)
+
+
+def steps(specs: Sequence[Run], retrain: bool = False) -> pd.DataFrame:
+    """Measure what each step of trained runs of one shape reads: a row for each run and intervention.
+
+    Columns as `edits`. "swap 2" exchanges the second thought and lets the models compute the others from it; after
+    "swap 2, kept" the others stay. Masks on attention have the names of `cot2lib.locality.masks`, and act in every
+    step of the evaluation. "walks" and "first thought" ask models that feed single tokens: the share of thoughts that
+    follow from the one before, and whether the right answer is reached from the first.
+    """
+    questions = [as_asked(spec) for spec in specs]
+    with torch.no_grad():
+        thinking = interventions.thought(runs.load_stack(specs, missing="error", retrain=retrain), questions)
+        task, parts = thinking.task, []
+        for taken in range(1, task.steps):
+            for edit in interventions.earlier(thinking, taken):
+                parts.append(_edited(thinking, edit, thinking.recomputed(edit.fed, taken)))
+                if taken < task.steps - 1:
+                    parts.append(_edited(thinking, edit, thinking.answered(edit.fed), ", kept"))
+        if isinstance(questions[0].thought, Discrete):
+            parts += _walked(thinking)
+        if task.reads is not None and thinking.data.sees is None:
+            parts += _masked(thinking, questions)
+    return _table([part.assign(follows=part.get("follows", float("nan"))) for part in parts], specs)
+
+
+def _walked(thinking: Thinking) -> list[pd.DataFrame]:
+    """Return how many thoughts of single tokens are steps of a walk, and how many first ones lead to the answer."""
+    task, rows = thinking.task, thinking.rows
+    assert thinking.weights is not None
+    states = interventions.as_states(task, thinking.weights.argmax(-1))  # (run, input, thought)
+    start = torch.as_tensor(task.start).expand(task.size)[rows]
+    before = torch.cat([start[..., None], states[..., :-1]], 2)
+    graph = [children.unflatten(0, rows.shape) for children in graph_of(task, rows.flatten())]
+    after = [
+        children.gather(2, was.clamp(min=0)[..., None, None].expand(-1, -1, 1, children.shape[3]))[:, :, 0]
+        for children, was in zip(graph, before.unbind(2))
+    ]
+    follows = torch.stack(
+        [((to == now[..., None]) & (now >= 0)[..., None]).any(-1) for to, now in zip(after, states.unbind(2))], 2
+    ) & (before >= 0)
+    share = follows.double().mean(2)
+    leads = ancestors(task, 1, rows, interventions.as_states(task, thinking.right))
+    first = leads.gather(2, states[..., :1].clamp(min=0))[..., 0] & (states[..., 0] >= 0)
+    correct = thinking.answers == thinking.right
+    walks = _shares(thinking.real, "walks", before=correct)
+    walks["follows"] = (100 * (share * thinking.real).sum(1) / thinking.real.sum(1)).tolist()
+    return [walks, _shares(thinking.real, "first thought", before=correct, right=first)]
+
+
+def _masked(thinking: Thinking, questions: Sequence[RunSpec]) -> list[pd.DataFrame]:
+    """Return right answers under each mask on attention, the mean over those of one kind."""
+    data, steps, seeds = thinking.data, thinking.steps, [run.seed for run in questions]
+    before = thinking.answers == thinking.right
+    parts = []
+    for name, some in masks(thinking.task, data.prompts.shape[1]).items():
+        right = torch.stack(
+            [accuracy(data, evaluate(thinking.stack, replace(data, sees=mask), seeds, steps)) for mask in some]
+        )
+        parts.append(_shares(thinking.real, name, before=before).assign(right=(100 * right.mean(0)).tolist()))
+    return parts
 
 
 def _decoded(thinking: Thinking, data: StackData, specs: Sequence[RunSpec], rule: Rule, edit: str) -> pd.DataFrame:
@@ -125,7 +192,7 @@ def after_edits(stack: GPT2Stack, specs: Sequence[RunSpec]) -> pd.DataFrame:
     """Return answers of models after the edits of `ASKED`."""
     thinking = interventions.thought(stack, specs)
     chosen = (edit for edit in interventions.edits(thinking) if edit.name in ASKED and edit.dose == 1.0)
-    return _table([_edited(thinking, edit) for edit in chosen], specs)
+    return _table([_edited(thinking, edit, thinking.answered(edit.fed, edit.rows)) for edit in chosen], specs)
 
 
 def transfer() -> pd.DataFrame:

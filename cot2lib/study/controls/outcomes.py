@@ -1,11 +1,8 @@
 """Outcomes of the controls: the experiments of `predictions.csv`, and the other measurements.
 
 A difference pairs two controls by seed, in accuracy after the last epoch, or a run's answers before and after an edit.
-Predictions were committed before the runs. An entry is "at least 5", "at most 5", "within 5" (of nothing, either way)
-or "0 to 6", in the experiment's measure.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,20 +12,19 @@ import torch
 
 from cot2lib import runs
 from cot2lib.errors import RecordError
-from cot2lib.metrics import Interval, by_seed, holm, mean_interval
+from cot2lib.metrics import by_seed
 from cot2lib.specs import Run, by_shape
 from cot2lib.specs.profiles import epoch_steps
 from cot2lib.study import frame, measured
 from cot2lib.study.controls import runs as controls
 from cot2lib.study.controls.measure import FRESH, TRAINED, edits
+from cot2lib.study.controls.predicted import judged
 from cot2lib.study.controls.runs import GRAPHS, NUMBERS
 from cot2lib.study.report import RECIPES
 from cot2lib.study.targets import baselines
 from cot2lib.supervision import reachable
 from cot2lib.thoughts import Base
 
-EXPLANATIONS = ("set", "labels", "computation", "curriculum")
-HIT, MISS, OPEN, UNRUN = "yes", "no", "open", "not run"
 COMMONEST, BY_PARITY = "one answer", "one of each parity"  # rules on numbers: the commonest ones
 # Answers on the way of a training: an edit, its column and the words for it
 RIGHT, FOLLOWS = "right, nothing edited", "follow another input's thought"
@@ -37,26 +33,6 @@ ON_THE_WAY = (
     ("swap", "follows", FOLLOWS),
     ("ancestors", "right", "right, without the states that lead to it"),
 )
-
-
-def predictions() -> pd.DataFrame:
-    """Return a row for each experiment and explanation, with the predicted range (`low`, `high`) of the measure.
-
-    `counts` is the smallest effect that counts.
-    """
-    table = pd.read_csv(Path(__file__).with_name("predictions.csv"))
-    named = ["id", "task", "experiment", "measure", "counts"]
-    long = table.melt(named, list(EXPLANATIONS), var_name="explanation", value_name="said")
-    ends = [bounds(said) for said in long["said"]]
-    return long.assign(low=[low for low, _ in ends], high=[high for _, high in ends])
-
-
-def bounds(said: str) -> tuple[float, float]:
-    """Return the lowest and the highest value that an entry allows."""
-    words, _, number = said.rpartition(" ")
-    last = float(number)
-    known = {"at least": (last, math.inf), "at most": (-math.inf, last), "within": (-last, last)}
-    return known[words] if words in known else (float(words.removesuffix(" to")), last)
 
 
 def experiments() -> pd.DataFrame:
@@ -138,47 +114,18 @@ def measures(rows: pd.DataFrame, edited: pd.DataFrame) -> dict[str, pd.Series]:
 
 
 def outcomes(rows: pd.DataFrame, edited: pd.DataFrame) -> pd.DataFrame:
-    """Return each experiment's outcome (`mean`, `low`, `high`, `n`), and whether each explanation was right.
-
-    An explanation is right (`HIT`) if the whole interval lies in its range, wrong (`MISS`) if none of it does, and
-    `OPEN` otherwise. `sure` says whether a difference is significant by Holm's test over all differences.
+    """Return the outcome of each experiment, judged by the predictions (`predicted.judged`).
 
     Raises:
         RecordError: if numbers or graphs have no experiment with two seeds, so that there is no interval.
     """
-    values = measures(rows, edited)
-    asked = experiments()
+    values, asked = measures(rows, edited), experiments()
     if lacking := {NUMBERS, GRAPHS} - {*asked.loc[[*values], "task"]}:
         raise RecordError(
             f"no interval over seeds for {min(lacking)}; give two seeds or more, of 62 to 66 for graphs."
         )
-    differences = [name for name in values if asked.loc[name, "beside"] or asked.loc[name, "column"] == "lost"]
-    sure = dict(zip(differences, holm([values[name] for name in differences])))
-    table = []
-    for name, said in predictions().groupby("id", sort=False):
-        told = said.iloc[0][["id", "task", "experiment", "measure", "counts"]].to_dict()
-        found = mean_interval(values[name]) if name in values else None
-        ends = {} if found is None else dict(mean=found.mean, low=found.low, high=found.high, n=found.n)
-        got = {row.explanation: fits(found, row.low, row.high) for row in said.itertuples()}
-        table.append(told | ends | {"sure": sure.get(name)} | got)
-    return pd.DataFrame(table)
-
-
-def fits(found: Interval | None, low: float, high: float) -> str:
-    """Say whether an interval lies in a predicted range."""
-    if found is None:
-        return UNRUN
-    if low <= found.low and found.high <= high:
-        return HIT
-    return MISS if found.high < low or high < found.low else OPEN
-
-
-def score(table: pd.DataFrame) -> pd.DataFrame:
-    """Count the predictions of each explanation that held, failed or stayed open, where explanations differ."""
-    said = predictions().groupby("id").agg({"low": "nunique", "high": "nunique"})
-    apart = table[table["id"].isin(said.index[said.max(axis=1) > 1])]
-    kinds = (HIT, MISS, OPEN)
-    return pd.DataFrame({kind: (apart[[*EXPLANATIONS]] == kind).sum() for kind in kinds}).rename_axis("explanation")
+    differences = asked.index[asked["beside"].ne("") | asked["column"].eq("lost")]
+    return judged(values, differences)
 
 
 def along(seeds: Sequence[int] = controls.SEEDS) -> pd.DataFrame:

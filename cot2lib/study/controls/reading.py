@@ -1,0 +1,161 @@
+"""What each step reads: outcomes of the second block of predictions, and how they are drawn.
+
+Runs are those of `steps`, by cell; `cot2 measure steps` asks trained ones what their steps read.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from cot2lib import runs
+from cot2lib.errors import RecordError
+from cot2lib.specs import by_shape
+from cot2lib.study import frame, look, measured, show
+from cot2lib.study.controls import measure, predicted, steps
+from cot2lib.study.controls.draw import dots
+from cot2lib.study.controls.outcomes import placed
+from cot2lib.study.controls.runs import NUMBERS
+from cot2lib.study.look import Shown
+from cot2lib.study.series import BLUE, GREEN, ORANGE
+
+NUMBERS_LATER, GRAPHS_LATER = 10, 5  # seeds of this block, counted from the first block's
+WORDS = {"csft": "CSFT", "fresh-path": "fresh paths", "discrete": "discrete CoT", "mux": "path ahead",
+         "coconut": "COCONUT", "csft-reward": "CSFT, then reward"}  # fmt: skip
+FORMS = {"all": "everything", "local": "own digit, thought before", "strict": "the same, strictly"}
+MASKS = {  # on trained models, in the figure: the mask and the words for it
+    "answer: own digit and arrow": "answer: own digit, arrow",
+    "answer: no earlier thoughts": "answer: no earlier thoughts",
+    "steps: no earlier thoughts": "all steps: no earlier thoughts",
+    "steps: own digit": "all steps: own digit",
+    "steps: another digit": "all steps: another digit",
+}
+EDITS = {  # of the table: the edit and the words for it
+    **{f"swap {t}": f"another input's thought {t}" for t in (1, 2, 3)},
+    **{f"ancestors {t}": f"thought {t} without states that lead to the answer" for t in (2, 3)},
+    **{f"elsewhere {t}": f"thought {t} without as much weight elsewhere" for t in (2, 3)},
+}
+
+
+def read(seeds: Sequence[int], retrain: bool = False, device: str = "auto") -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return two frames: accuracies (%) of all cells (`last`), and answers after interventions.
+
+    Both have `told` (the task), `control` (the cell) and `seed`; the first has the cell's fields as well.
+
+    Args:
+        seeds: seeds of the first block; these runs have seeds later by 10 on numbers and by 5 on graphs.
+        retrain: whether to train and measure the runs here, instead of reading the shipped records.
+        device: where to train.
+    """
+    known, asked = steps.trained("quick"), []
+    for (task, _), some in known.items():
+        later = NUMBERS_LATER if task == NUMBERS else GRAPHS_LATER
+        asked += [run for run in some if run.seed - later in seeds]
+    if retrain:
+        runs.run(asked, retrain=True, device=device)
+        looked = [group for group in by_shape(steps.asked("quick")) if set(group) & set(asked)]
+        answers = pd.concat(
+            [measure.steps([run for run in group if run in set(asked)], retrain=True) for group in looked]
+        )
+    else:
+        answers = measured.read("steps")
+    rows = placed(frame.tidy(runs.recorded(asked, retrain=retrain)), known)
+    if rows.empty:
+        raise RecordError("no run of these seeds is recorded; set `retrain = True` to train them here.")
+    cells = pd.DataFrame([cell._asdict() | {"control": str(cell)} for cell in dict.fromkeys(steps.cells())])
+    rows = rows.drop(columns=["method", "d_model", "budget", "sees"]).merge(cells, "left", "control")
+    rows["budget"] = rows["budget"].where(rows["method"] != "discrete", 1)
+    answers = placed(answers, known)
+    answers = answers[answers["id"].isin({run.id for run in asked})]
+    return rows, answers.assign(lost=answers["before"] - answers["right"])
+
+
+def measures(rows: pd.DataFrame, answers: pd.DataFrame) -> dict[str, pd.Series]:
+    """Return the measure of each experiment that was run, by seed; arguments as `read` returns."""
+    found = {}
+    for name, task, one, other, edit, against, column in experiments().itertuples():
+
+        def of(cell: str, edit: str) -> pd.Series:
+            part = frame.at(answers, edit=edit) if edit else rows
+            return frame.at(part, told=task, control=cell).set_index("seed")[column]  # noqa: B023 - called at once
+
+        values = of(one, edit)
+        if other or against:
+            values = values - of(other or one, against or edit)  # by seed
+        found[name] = values.dropna()
+    return {name: values for name, values in found.items() if len(values) > 1}
+
+
+def experiments() -> pd.DataFrame:
+    """Return what each experiment measures, by id: a `column` of a cell's runs, or of its answers under an `edit`;
+    less the same of an `other` cell, or of the same cell `against` another edit."""
+    table = pd.read_csv(Path(__file__).with_name("steps_experiments.csv"), keep_default_na=False).set_index("id")
+    tasks = predicted.predictions(predicted.STEPS).drop_duplicates("id").set_index("id")["task"]
+    table.insert(0, "task", tasks)
+    return table
+
+
+def outcomes(rows: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
+    """Return the outcome of each experiment, judged by the predictions (`predicted.judged`)."""
+    asked = experiments()
+    differences = asked.index[asked["other"].ne("") | asked["against"].ne("") | asked["column"].eq("lost")]
+    return predicted.judged(measures(rows, answers), differences, predicted.STEPS)
+
+
+def why(rows: pd.DataFrame, answers: pd.DataFrame, finding: str) -> Shown:
+    """Draw accuracy on four digits by what steps see: of models trained so, and of trained models that see less.
+
+    Arguments as `read` returns.
+    """
+    figure, axes = look.panels(1, 2, width=9.0, height=3.6)
+    palette = {WORDS["csft"]: BLUE, WORDS["fresh-path"]: GREEN, WORDS["discrete"]: ORANGE}
+    trained = rows.query("told == @NUMBERS and d_model == 32 and digits == 4 and budget in (1, 16)")
+    trained = trained.assign(value=trained["last"], trained=trained["method"].map(WORDS), control=trained["sees"])
+    trained = frame.at(trained, trained=[*palette])
+    dots(axes[0, 0], trained, FORMS, "trained", palette)
+    less = frame.at(answers, told=NUMBERS, control=["csft", "discrete"])
+    whole = less[less["edit"] == "steps: own digit"].assign(edit="nothing", right=lambda part: part["before"])
+    less = pd.concat([whole, frame.at(less, edit=[*MASKS])])
+    less = less.assign(value=less["right"], trained=less["control"].map(WORDS), control=less["edit"])
+    dots(axes[0, 1], less, {"nothing": "everything"} | MASKS, "trained", palette)
+    for axis, words in zip(axes[0], ("trained so: each step sees", "trained with everything in sight; now sees")):
+        axis.set(xlabel="right held-out answers (%)", xlim=(0, 102))
+        axis.set_title(words, fontsize="medium")
+    columns = ["panel", "control", "trained", "seed", "value"]
+    both = pd.concat([trained.assign(panel="trained"), less.assign(panel="evaluated")])
+    return Shown(figure, both[columns].rename(columns={"control": "sees"}), finding)
+
+
+def budgets(rows: pd.DataFrame, finding: str) -> Shown:
+    """Draw accuracy by budget and dimension, with everything in sight and strictly local; B = 1 is discrete CoT."""
+    known = rows.query("told == @NUMBERS and digits == 4 and method in ('csft', 'discrete') and sees != 'local'")
+    known = known.assign(sees=frame.ordered(known["sees"].map(FORMS), [FORMS["all"], FORMS["strict"]]))
+    return look.ends(known, "sees", "budget", "d_model", finding=finding, label="held-out accuracy (%)")
+
+
+def edit_table(answers: pd.DataFrame) -> pd.DataFrame:
+    """Tabulate what follows each edit of `EDITS`: answers that follow an exchanged thought, or right ones (%)."""
+    mean = lambda values: show.mean_of(values.dropna()) if values.notna().any() else ""
+    columns = {f"{WORDS[cell]}, {how}": (cell, end) for cell in ("csft",) for how, end in
+               (("computed again", ""), ("kept", ", kept"))}  # fmt: skip
+    columns |= {WORDS[cell]: (cell, "") for cell in ("discrete", "coconut", "csft-reward")}
+    table = []
+    for edit, words in EDITS.items():
+        column = "follows" if edit.startswith("swap") else "right"
+        found = {
+            name: mean(frame.at(answers, told=NUMBERS, control=cell, edit=edit + end)[column])
+            for name, (cell, end) in columns.items()
+        }
+        table.append({"edit": words, "answers": {"follows": "follow it", "right": "right"}[column], **found})
+    return pd.DataFrame(table)
+
+
+def trained_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Tabulate final accuracies (%) by digits and dimension, of CSFT and discrete CoT by what their steps see."""
+    known = rows.query("told == @NUMBERS and method in ('csft', 'discrete') and sees != 'local' and budget in (1, 16)")
+    both = known["method"].map(WORDS) + ", " + known["sees"].map({"all": "everything", "strict": "strictly local"})
+    order = [
+        f"{WORDS[method]}, {form}" for method in ("csft", "discrete") for form in ("everything", "strictly local")
+    ]
+    known = known.assign(trained=frame.ordered(both, order))
+    return show.cells(known, ["digits", "d_model"], "trained", "last", show.mean_of)
