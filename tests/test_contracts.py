@@ -104,9 +104,9 @@ def test_stopped_and_resumed_as_uninterrupted(name, monkeypatch, checked):
     stop_at_a_checkpoint(monkeypatch, run)
     runs.run([run], device="cpu")
     assert runs.recorded([run], retrain=True)["engine"].tolist() == [whole.engine]
-    points = pd.DataFrame(stores.results(whole, {})[1]["curves"])
-    mine = stores.tables()[1]
-    pd.testing.assert_frame_equal(mine[mine["id"] == run.id].reset_index(drop=True)[[*points]], points)
+    points, stored = pd.DataFrame(stores.results(whole, {})[1]["curves"]), stores.tables()[1]
+    stored = stored[stored["id"] == run.id].reset_index(drop=True)[[*points]]
+    pd.testing.assert_frame_equal(stored, points, check_dtype=False)
     made = stores.weights(run.id)
     assert all(torch.equal(made[part], value[0]) for part, value in whole.stack.state_dict().items())
 
