@@ -49,7 +49,7 @@ def read_meta(path: Path) -> dict:
 
 def _current(path: Path, meta: dict) -> dict:
     if meta.get("format") != FORMAT:
-        raise RecordError(f"{path} was made by another version of cot2lib; use that version, or move the file away.")
+        raise RecordError(f"{path} was made by another version of cot2lib; collect it with that one, or move it away.")
     return meta
 
 

@@ -58,20 +58,15 @@ def training_of(spec):
     return runs.run([spec], "error")["commit"].iloc[0] == "newer", loss == 7.0, weight > 1.5
 
 
-def test_rows_curves_and_weights_of_a_run_are_of_one_training(trained_again):
-    assert training_of(SPECS[0]) == (False, False, False)
-    collect("tiny", "quick", folder=trained_again)
-    assert training_of(SPECS[0]) == (False, False, False), "what is shipped stays"
-    collect("tiny", "quick", folder=trained_again, replace=True)
-    assert training_of(SPECS[0]) == (True, True, True)
-
-
-def test_a_source_counts_whole_too(trained_again, kept, tmp_path, monkeypatch):
+@pytest.mark.parametrize("source", ["the local store", "records", "another store"])
+def test_rows_curves_and_weights_of_a_run_are_of_one_training(trained_again, trained, tmp_path, monkeypatch, source):
     collect("tiny", "quick", folder=tmp_path / "far")
-    monkeypatch.setenv("COT2_STORE", str(kept / "nothing"))
-    collect("tiny", "quick", sources=[tmp_path / "far"], folder=trained_again)
-    assert training_of(SPECS[0]) == (False, False, False)
-    collect("tiny", "quick", sources=[tmp_path / "far"], folder=trained_again, replace=True)
+    sources = {"the local store": [], "records": [tmp_path / "far"], "another store": [trained[1]]}[source]
+    if sources:
+        monkeypatch.setenv("COT2_STORE", str(tmp_path / "nothing"))
+    collect("tiny", "quick", sources=sources, folder=trained_again)
+    assert training_of(SPECS[0]) == (False, False, False), "what is shipped stays"
+    collect("tiny", "quick", sources=sources, folder=trained_again, replace=True)
     assert training_of(SPECS[0]) == (True, True, True)
 
 
@@ -90,13 +85,6 @@ def test_collect_says_what_goes(shipped, monkeypatch, capsys):
     collect("tiny", "quick", folder=shipped)
     assert "1 runs dropped from the records: no longer in the sweep of tiny.quick" in capsys.readouterr().out
     assert len(records.shipped(shipped)[0]) == 2 and not (shipped / WEIGHTS).exists()
-
-
-def test_sources_without_records_are_named(shipped, tmp_path):
-    (tmp_path / "empty").mkdir()
-    for source in (tmp_path / "typo", tmp_path / "empty"):
-        with pytest.raises(RecordError, match=rf"{source} holds no manifest\.json and no finished stack; name"):
-            collect("tiny", "quick", sources=[source], folder=shipped)
 
 
 FOREIGN = [  # what a file holds, and what then is said

@@ -144,7 +144,11 @@ def test_a_file_of_another_version_is_named(interrupted, stack_file):
     for path, spec in ((interrupted(MANY[3:]), MANY[3]), (stack_file, SPECS[1])):
         tensors, meta = load_tensors(path)
         save_tensors(path, tensors, meta | {"format": 2})
-        refused(path, lambda spec=spec: runs.run([spec]), "was made by another version of cot2lib; use that version")
+        refused(
+            path,
+            lambda spec=spec: runs.run([spec]),
+            "was made by another version of cot2lib; collect it with that one, or move it away.",
+        )
         path.unlink()
 
 
