@@ -147,7 +147,7 @@ def test_a_file_of_another_version_is_named(interrupted, stack_file):
         refused(
             path,
             lambda spec=spec: runs.run([spec]),
-            "was made by another version of cot2lib; collect it with that one, or move it away.",
+            "by another version of cot2lib; collect it with that one",
         )
         path.unlink()
 
