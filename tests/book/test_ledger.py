@@ -54,7 +54,7 @@ def test_requests_for_nothing_are_refused(rows):
 
 
 def test_ledger_without_records_reads_no_store(nothing_shipped, store, monkeypatch):
-    monkeypatch.setattr(store, "tables", lambda: pytest.fail("the store was read"))
+    monkeypatch.setattr(stores, "tables", lambda: pytest.fail("the store was read"))
     rows = ledger.ledger()
     assert tuple(rows.columns) == ledger.COLUMNS and len(rows) == 2 * len(claims())
     counted = ledger.is_settled(rows)
