@@ -10,6 +10,7 @@ from cot2lib import runs
 from cot2lib.errors import SpecError
 from cot2lib.metrics import mean_interval
 from cot2lib.runs import records
+from cot2lib.runs import store as stores
 from cot2lib.specs.profiles import PROFILES, TWENTY
 from cot2lib.study import measured, policies, sweeps
 from cot2lib.study.book import index, ledger
