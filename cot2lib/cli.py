@@ -127,7 +127,7 @@ def _add_training(command: Callable) -> None:
 
     text = "train a profile's language models by reward, those that are missing"
     language = command("llm", _train, text, RESUMES)
-    language.add_argument("what", choices=["train"], help="what to do")
+    language.add_argument("what", metavar="train", choices=["train"], help="the one thing to do")
     _training(language)
     language.add_argument("--model", help="folder with the weights, where the hub cannot be reached")
     language.add_argument("--data", help="folder with GSM8K's files, where they cannot be downloaded")
