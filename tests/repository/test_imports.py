@@ -23,8 +23,9 @@ LEVELS = [
     {"decode", "theory", "targets"},
     {"testing"},
     {"training", "policy_gradient"},
-    {"specs", "llm"},
+    {"specs"},
     {"runs", "passk", "interventions"},
+    {"llm"},
     {"study"},
     {"cli"},
 ]
