@@ -8,7 +8,6 @@ from builders import weights_of
 from cot2lib import runs
 from cot2lib.kit import random
 from cot2lib.runs import store as stores
-from cot2lib.runs import train
 from cot2lib.thoughts import Dirichlet
 from cot2lib.training.fused import preferred
 from cot2lib.training.grpo import GRPOTrainer
@@ -43,13 +42,13 @@ def stop_at_a_checkpoint(monkeypatch, run, **options):
     class Interrupt(Exception):
         pass
 
-    def interrupted(trainer, made, original=stores.save_checkpoint):
-        original(trainer, made)
+    def interrupted(entry, state, original=stores.Entry.save):
+        original(entry, state)
         raise Interrupt
 
-    monkeypatch.setattr(train, "CHECKPOINT_SECONDS", -1)
     with monkeypatch.context() as patch, pytest.raises(Interrupt):
-        patch.setattr(stores, "save_checkpoint", interrupted)
+        patch.setattr(stores, "pause", lambda spent: -1)
+        patch.setattr(stores.Entry, "save", interrupted)
         runs.run([run], device="cpu", **options)
 
 

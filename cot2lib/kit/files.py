@@ -87,11 +87,9 @@ def check_finite(tensors: Mapping[str, Weight], owner: str) -> None:
 def _read(path: Path, take: Callable) -> tuple:
     try:
         with safe_open(path, framework="pt") as file:
-            meta = json.loads((file.metadata() or {})[META])
-            if not isinstance(meta, dict):
-                raise KeyError(META)
-            taken = take(file)
-            if CHECKSUM in (header := file.metadata()):
+            header = file.metadata() or {}
+            meta, taken = json.loads(header[META]), take(file)
+            if CHECKSUM in header:
                 tensors = {name: file.get_tensor(name) for name in list(file.keys())}
                 if _checksum(header[META], tensors) != header[CHECKSUM]:
                     raise RecordError(f"{path} has changed since it was written; delete it or put back a whole copy.")

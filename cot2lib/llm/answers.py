@@ -6,7 +6,6 @@ That is what follows the last mark `####`, or else the last number of the text. 
 import re
 from collections.abc import Sequence
 
-from cot2lib.errors import SpecError
 from cot2lib.llm.stories import MARK
 
 NUMBER = re.compile(r"[-\N{MINUS SIGN}]?\d[\d,]*(?:\.\d+)?")
@@ -24,6 +23,4 @@ def number(text: str) -> float | None:
 
 def rewards(texts: Sequence[str], answers: Sequence[float | int]) -> list[float]:
     """1 for a right response, 0 for any other."""
-    if len(texts) != len(answers):
-        raise SpecError(f"{len(texts)} responses for {len(answers)} answers; give one each.")
-    return [float(number(text) == answer) for text, answer in zip(texts, answers)]
+    return [float(number(text) == answer) for text, answer in zip(texts, answers, strict=True)]

@@ -15,7 +15,7 @@ and before it. A rollout serves one update, so every ratio is one and nothing is
 that of advantage times log-density.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -95,32 +95,12 @@ class PolicyRecipe(Frozen):
         return Plan(self.rule, self.thoughts_at(step), self.limit, ends=ends)
 
 
-@dataclass(frozen=True)
-class Asked:
-    """Problems as a model is asked them.
-
-    Attributes:
-        texts: prompts.
-        answers: right answers.
-    """
-
-    texts: Sequence[str]
-    answers: Sequence[float | int]
-
-    @classmethod
-    def of(cls, stories: Sequence[Story], prompt: Callable[[str], str] = str) -> "Asked":
-        return cls([prompt(story.text) for story in stories], [story.answer for story in stories])
-
-    def chosen(self, rows: Sequence[int]) -> "Asked":
-        return Asked([self.texts[row] for row in rows], [self.answers[row] for row in rows])
-
-
 class PolicyTrainer:
     """Trains those weights of a model that ask for gradients.
 
     Args:
         model, tokenizer: a causal language model and its tokenizer, whose end token ends responses.
-        asked: problems to train on.
+        problems: what to train on, each as the model is asked it.
         recipe: how to train.
         seed: of the order of problems and of all draws.
         at_once: prompts whose gradients are taken together; None for all. Fewer need less memory.
@@ -130,14 +110,14 @@ class PolicyTrainer:
         self,
         model: LanguageModel,
         tokenizer: Tokenizer,
-        asked: Asked,
+        problems: Sequence[Story],
         recipe: PolicyRecipe,
         seed: int,
         at_once: int | None = None,
     ):
-        if len(asked.texts) < recipe.prompts:
-            raise SpecError(f"{len(asked.texts)} problems for {recipe.prompts} prompts a step; give at least as many.")
-        self.model, self.tokenizer, self.asked, self.recipe = model.eval(), tokenizer, asked, recipe
+        if len(problems) < recipe.prompts:
+            raise SpecError(f"{len(problems)} problems for {recipe.prompts} prompts a step; give at least as many.")
+        self.model, self.tokenizer, self.problems, self.recipe = model.eval(), tokenizer, problems, recipe
         self.at_once = recipe.prompts if at_once is None else at_once
         self.device, self.ends = next(model.parameters()).device, end_tokens(model, tokenizer)
         self.order_key, self.draw_key = (random.run_keys([seed], site) for site in (Site.ORDER, Site.ROLLOUT))
@@ -149,15 +129,15 @@ class PolicyTrainer:
     def rows(self) -> list[int]:
         """Problems of the step to come: the training set, shuffled anew each time it is through."""
         batch = self.recipe.prompts
-        return random.stream(self.order_key, torch.arange(len(self.asked.texts)), self.taken * batch, batch).tolist()
+        return random.stream(self.order_key, torch.arange(len(self.problems)), self.taken * batch, batch).tolist()
 
     def step(self) -> Log:
         """Respond, reward, and descend once; what is logged of it."""
-        asked, recipe = self.asked.chosen(self.rows()), self.recipe
+        problems, recipe = [self.problems[row] for row in self.rows()], self.recipe
         plan, keys = recipe.plan(self.taken, self.ends), random.fold(self.draw_key, self.taken)
-        prompts = Prompts.of(self.tokenizer, asked.texts, self.device)
+        prompts = Prompts.of(self.tokenizer, [problem.text for problem in problems], self.device)
         made = respond(self.model, prompts, plan, keys, recipe.group)
-        right = scores(made.texts(self.tokenizer), asked).to(self.device)  # (prompt, sample)
+        right = scores(made.texts(self.tokenizer), problems).to(self.device)  # (prompt, sample)
         self.descend(prompts, plan, made, losses.advantages(right[None])[0])
         self.taken += 1
         self.log.append({"step": self.taken, "reward": float(right.mean()), **told(made)})
@@ -180,17 +160,16 @@ class PolicyTrainer:
         for first in range(0, count, self.at_once):
             some = slice(first, first + self.at_once)
             theirs = made.rows(slice(first * samples, (first + self.at_once) * samples))
-            share = len(advantages[some]) / count
+
+            def backward(value: Float[Tensor, " one"], share: float = len(advantages[some]) / count) -> None:
+                (share * value.sum()).backward()
+
             grpo.improve(
                 partial(replay, self.model, prompts.rows(some), plan, theirs),
                 partial(self.objective, made=theirs, advantages=advantages[some]),
-                partial(_backward, share),
+                backward,
             )
         self.optimizer.step()
-
-
-def _backward(share: float, value: Float[Tensor, " one"]) -> None:
-    (share * value.sum()).backward()
 
 
 def end_tokens(model: LanguageModel, tokenizer: Tokenizer) -> tuple[int, ...]:
@@ -202,10 +181,10 @@ def end_tokens(model: LanguageModel, tokenizer: Tokenizer) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-def scores(texts: Sequence[str], asked: Asked) -> Float[Tensor, "problem sample"]:
+def scores(texts: Sequence[str], problems: Sequence[Story]) -> Float[Tensor, "problem sample"]:
     """Rewards of what responses write, those to each problem side by side."""
-    samples = len(texts) // len(asked.answers)
-    each = [answer for answer in asked.answers for _ in range(samples)]
+    samples = len(texts) // len(problems)
+    each = [problem.answer for problem in problems for _ in range(samples)]
     return torch.tensor(answers.rewards(texts, each)).view(-1, samples)
 
 
@@ -219,20 +198,24 @@ def told(made: Responses) -> Log:
 
 
 def evaluate(
-    model: LanguageModel, tokenizer: Tokenizer, asked: Asked, plan: Plan, keys: Int[Tensor, " one"] | None = None
+    model: LanguageModel,
+    tokenizer: Tokenizer,
+    problems: Sequence[Story],
+    plan: Plan,
+    keys: Int[Tensor, " one"] | None = None,
 ) -> tuple[Int[Tensor, "problem 1"], Log]:
     """Which responses are right (1 or 0), and what `told` says of all of them together."""
     texts, parts = [], []
     device = next(model.parameters()).device
-    for first in range(0, len(asked.texts), AT_ONCE):
-        part = asked.texts[first : first + AT_ONCE]
+    for first in range(0, len(problems), AT_ONCE):
+        part = [problem.text for problem in problems[first : first + AT_ONCE]]
         drawn = None if keys is None else random.fold(keys, first)
         made = respond(model, Prompts.of(tokenizer, part, device), plan, drawn)
         texts += made.texts(tokenizer)
         parts.append((len(part), told(made)))
     total = sum(count for count, _ in parts)
     means = {name: sum(count * said[name] for count, said in parts) / total for name in parts[0][1]}
-    return scores(texts, asked).long(), means
+    return scores(texts, problems).long(), means
 
 
 def greedy(thought: Rule, thoughts: int, limit: int, ends: tuple[int, ...]) -> Plan:

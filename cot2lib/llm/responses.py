@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from cot2lib.decode import keyed_noise
 from cot2lib.errors import SpecError
@@ -73,16 +74,11 @@ class Prompts:
     @classmethod
     def of(cls, tokenizer: Tokenizer, texts: Sequence, device: torch.device | str = "cpu") -> "Prompts":
         """Texts by a Hugging Face tokenizer, or what else a function gives the `input_ids` of."""
-        listed = [tokenizer(text)["input_ids"] for text in texts]
-        if not listed or not all(listed):
+        ids = [torch.tensor(tokenizer(text)["input_ids"], dtype=torch.int64, device=device) for text in texts]
+        if not ids or not all(map(len, ids)):
             raise SpecError("a prompt is empty; give at least one token.")
-        longest = max(map(len, listed))
-        ids = torch.zeros(len(listed), longest, dtype=torch.int64)
-        mask = torch.zeros_like(ids)
-        for row, tokens in enumerate(listed):
-            ids[row, longest - len(tokens) :] = torch.tensor(tokens)
-            mask[row, longest - len(tokens) :] = 1
-        return cls(ids.to(device), mask.to(device))
+        padded = partial(pad_sequence, batch_first=True, padding_side="left")
+        return cls(padded(ids), padded([torch.ones_like(row) for row in ids]))
 
     def rows(self, chosen: slice) -> "Prompts":
         return Prompts(self.ids[chosen], self.mask[chosen])
@@ -155,9 +151,6 @@ class _Reader:
         self.mask = torch.cat([self.mask, self.mask.new_ones(fed.shape[:2])], 1)
         return self._read(fed)
 
-    def extend(self, fed: Float[Tensor, "row 1 d"]) -> Hidden:
-        return self.read_on(fed)[:, 0]
-
     def keep(self, rows: Int[Tensor, " kept"]) -> None:
         if len(rows) < len(self.mask):
             self.cache.batch_select_indices(rows)
@@ -214,7 +207,7 @@ def respond(
     for step in range(plan.thoughts):
         thoughts.append(reader.step(plan.thought, hidden, partial(noise, step)))
         fed.append(reader.fed(thoughts[-1])[:, None])
-        hidden = reader.extend(fed[-1])
+        hidden = reader.read_on(fed[-1])[:, 0]
     tokens, lengths, ended = _write(reader, plan, noise, hidden)
     mixed = thoughts and all(thought.latent is None for thought in thoughts)
     weights = torch.stack([thought.weights[0] for thought in thoughts], 1) if mixed else None
@@ -239,7 +232,7 @@ def _write(
         if not len(rows) or place == plan.most - 1:
             break
         reader.keep(going)
-        hidden = reader.extend(reader.fed(thought)[going][:, None])
+        hidden = reader.read_on(reader.fed(thought)[going][:, None])[:, 0]
     ended = torch.ones_like(lengths, dtype=torch.bool)
     ended[rows] = False
     return tokens, lengths, ended

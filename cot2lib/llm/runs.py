@@ -1,14 +1,15 @@
 """Trainings of language models by reward, kept in the local store so that they resume.
 
-A run starts from a small model that is trained on stories first, or from a pretrained model as it is. Folder `llm` of
-the store holds a file for each warm start and each run, by their ids: the weights that were trained, the log of all
-steps and the evaluations; a checkpoint has AdamW's state too. Everything drawn is a function of the run's seed and the
-step, so on a CPU a run that goes on from a checkpoint ends where it would have. A warm start does not resume.
+A run starts from a small model that is trained on stories first, or from a pretrained model as it is. The store
+(`cot2lib.runs.store`) keeps the weights that were trained, the log of all steps and the evaluations in its folder
+`llm`. Everything drawn is a function of the run's seed and the step, so on a CPU a run that goes on from a checkpoint
+ends where it would have. A warm start does not resume.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -17,19 +18,19 @@ import torch
 
 from cot2lib.errors import RecordError, SpecError
 from cot2lib.kit import paths, random, timing
-from cot2lib.kit.files import Weight, load_meta, load_tensors, save_tensors
+from cot2lib.kit.files import Weight
 from cot2lib.kit.frozen import to_data
 from cot2lib.kit.hugging_face import LanguageModel, Tokenizer
 from cot2lib.kit.provenance import provenance, resolve_device
 from cot2lib.kit.random import Site
 from cot2lib.llm import gsm8k, models, policy, warm_start
-from cot2lib.llm.policy import Asked, PolicyTrainer, greedy
+from cot2lib.llm.policy import PolicyTrainer, greedy
 from cot2lib.llm.responses import Plan, check_reads_plainly
 from cot2lib.llm.settings import GSM8K, SMALL, SMOLLM2, STORIES, LanguageRun, WarmStart
 from cot2lib.llm.stories import Story, stories
+from cot2lib.runs import store
+from cot2lib.runs.store import Entry
 
-CHECKPOINT_SECONDS = 60
-SAVING = 20  # times as long as a checkpoint takes to write are spent on training before the next
 # To models that follow instructions; the second for problems of more steps.
 REQUEST = "{} Answer with the number."
 WRITTEN_REQUEST = "{}\nReason step by step, briefly. End with #### and the number."
@@ -45,7 +46,7 @@ def some_stories(start: WarmStart, count: int, part: str) -> list[Story]:
     return [story for turn in zip(*made) for story in turn][:count]
 
 
-def asked(run: LanguageRun, tokenizer: Tokenizer, part: str, places: Places = NOWHERE) -> Asked:
+def asked(run: LanguageRun, tokenizer: Tokenizer, part: str, places: Places = NOWHERE) -> list[Story]:
     """A part's problems as the run's model is asked them: all to train on, the first `held_out` to be evaluated on."""
     if run.data == STORIES:
         found = some_stories(run.start, run.start.problems if part == "training" else run.held_out, part)
@@ -53,7 +54,8 @@ def asked(run: LanguageRun, tokenizer: Tokenizer, part: str, places: Places = NO
         folder = places.get(run.data, run.data)
         found = gsm8k.load(part, None if folder == GSM8K else folder)
         found = found if part == "training" else found[: run.held_out]
-    return Asked.of(found, form(run, tokenizer))
+    prompt = form(run, tokenizer)
+    return [replace(story, text=prompt(story.text)) for story in found]
 
 
 def form(run: LanguageRun, tokenizer: Tokenizer) -> Callable[[str], str]:
@@ -81,15 +83,19 @@ def form(run: LanguageRun, tokenizer: Tokenizer) -> Callable[[str], str]:
     return asked_for
 
 
+def entry(trained: LanguageRun | WarmStart, folder: Path | None = None) -> Entry:
+    """Its place in a store, the local one by default."""
+    return Entry([trained.id], (folder or paths.store()) / "llm")
+
+
 def warm(start: WarmStart) -> tuple[LanguageModel, Tokenizer]:
     """The small model after its supervised training, and its tokenizer; trained once and kept in the store."""
-    model, tokenizer = small(start)
-    path = _path(start.id, "start")
-    if path.exists():
-        return put(model, load_tensors(path)[0], path), tokenizer
+    (model, tokenizer), kept = small(start), entry(start)
+    if kept.finished.exists():
+        return put(model, store.load(kept.finished)[0], kept.finished), tokenizer
     known = some_stories(start, start.problems, "training")
     warm_start.train(model.train(), tokenizer, known, start.steps, start.batch, start.lr, start.seed)
-    save_tensors(path, _own(model), {"start": to_data(start)})
+    kept.finish(_own(model), {"start": to_data(start)})
     return model.eval(), tokenizer
 
 
@@ -132,74 +138,61 @@ def train(run: LanguageRun, device: str = "auto", places: Places = NOWHERE) -> p
 
     `places` are folders that hold what the run names: its model, its problems.
     """
-    done = _path(run.id, "run")
-    if done.exists():
-        return pd.DataFrame(load_meta(done)["evaluations"])
+    kept = entry(run)
+    if kept.finished.exists():
+        return pd.DataFrame(finished(run)["evaluations"])
     where = resolve_device(device)
     model, tokenizer = loaded(run, places)
     at_once = run.recipe.prompts if run.model == SMALL else 1  # a large model takes one problem's gradients at a time
-    problems = asked(run, tokenizer, "training", places)
+    problems, held_out = (asked(run, tokenizer, part, places) for part in ("training", "new numbers"))
     trainer = PolicyTrainer(model.to(where), tokenizer, problems, run.recipe, run.seed, at_once)
-    held_out = asked(run, trainer.tokenizer, "new numbers", places)
-    told = _resume(run, trainer)
+    before = kept.resume(partial(_restore, trainer))
+    evaluations, began = before.get("evaluations", []), time.monotonic() - before.get("seconds", 0.0)
+    results = lambda: {"log": trainer.log, "evaluations": evaluations, "seconds": timing.since(began)}
     due = {round(run.recipe.steps * part / run.evaluations) for part in range(run.evaluations + 1)}
-    counted = time.monotonic()
-    checkpoint = counted + CHECKPOINT_SECONDS
     with timing.told(run.label, run.recipe.steps, trainer.taken) as tell:
-        while True:
-            if trainer.taken in due and all(row["step"] != trainer.taken for row in told["evaluations"]):
-                told["evaluations"] += evaluated(run, trainer, held_out)
-            told["seconds"], counted = told["seconds"] + timing.since(counted), time.monotonic()
-            if trainer.taken == run.recipe.steps:
-                break
-            if trainer.taken and counted > checkpoint:
-                save_tensors(_path(run.id, "checkpoint"), *_state(run, trainer, told))
-                checkpoint = time.monotonic() + max(CHECKPOINT_SECONDS, SAVING * timing.since(counted))
+        evaluations += [] if evaluations else evaluated(run, trainer, held_out)
+        while trainer.taken < run.recipe.steps:
             trainer.step()
             tell(trainer.taken)
-    made = {"run": to_data(run), "log": trainer.log, **told, **provenance(where)}
-    save_tensors(done, _own(trainer.model), made, checked=True)
-    _path(run.id, "checkpoint").unlink(missing_ok=True)
-    return pd.DataFrame(told["evaluations"])
+            if trainer.taken in due:
+                evaluations += evaluated(run, trainer, held_out)
+            kept.save(lambda: (_state(trainer), results()))
+    kept.finish(_own(trainer.model), {"run": to_data(run), **results(), **provenance(where)})
+    return pd.DataFrame(evaluations)
 
 
-def evaluated(run: LanguageRun, trainer: PolicyTrainer, problems: Asked) -> list[dict]:
-    """Right answers to held-out problems by each of `plans`: a row each."""
+def evaluated(run: LanguageRun, trainer: PolicyTrainer, problems: Sequence[Story]) -> list[dict]:
+    """Right answers to held-out problems, a row for each decoding.
+
+    These are greedy tokens; greedy tokens after all thoughts, where the run learns to think; and as it is rewarded.
+    """
+    recipe, rule, ends = run.recipe, run.recipe.rule, trainer.ends
+    plans = {"tokens": greedy(rule, 0, recipe.limit, ends)}
+    if recipe.thoughts:
+        plans["thoughts"] = greedy(rule, recipe.thoughts, recipe.limit, ends)
+    plans["sampled"] = Plan(rule, recipe.thoughts, recipe.limit, ends=ends)
     keys, rows = random.run_keys([run.seed], Site.DECODE), []
-    for name, plan in plans(run, trainer.ends).items():
+    for name, plan in plans.items():
         right, told = policy.evaluate(trainer.model, trainer.tokenizer, problems, plan, keys)
         rows.append({"step": trainer.taken, "decoding": name, "accuracy": float(right.double().mean()), **told})
     return rows
 
 
-def plans(run: LanguageRun, ends: tuple[int, ...]) -> dict[str, Plan]:
-    """Decodings that a run is evaluated by: greedy tokens, after all its thoughts too where it learns to think, and as
-    it is rewarded."""
-    recipe, rule = run.recipe, run.recipe.rule
-    found = {"tokens": greedy(rule, 0, recipe.limit, ends)}
-    if recipe.thoughts:
-        found["thoughts"] = greedy(rule, recipe.thoughts, recipe.limit, ends)
-    return found | {"sampled": Plan(rule, recipe.thoughts, recipe.limit, ends=ends)}
-
-
 def is_finished(run: LanguageRun, folder: Path | None = None) -> bool:
-    return _path(run.id, "run", folder).exists()
+    return entry(run, folder).finished.exists()
 
 
 def weights(run: LanguageRun) -> tuple[dict[str, Weight], dict[str, Weight]]:
-    """Files in the store of a finished run and of its warm start."""
-    return load_tensors(_path(run.start.id, "start"))[0], load_tensors(_path(run.id, "run"))[0]
+    """Weights in the store of a run's warm start, and of the finished run."""
+    return store.load(entry(run.start).finished)[0], store.load(entry(run).finished)[0]
 
 
 def finished(run: LanguageRun, folder: Path | None = None) -> dict:
     """All that a store holds of a finished run but its weights: log, evaluations, seconds, where it was made."""
     if not is_finished(run, folder):
         raise RecordError(f"run {run.id} ({run.method}, seed {run.seed}) is not in the store; train it first.")
-    return load_meta(_path(run.id, "run", folder))
-
-
-def _path(name: str, kind: str, folder: Path | None = None) -> Path:
-    return (folder or paths.store()) / "llm" / f"{name}.{kind}.safetensors"
+    return store.read_meta(entry(run, folder).finished)
 
 
 def _own(model: LanguageModel) -> dict[str, Weight]:
@@ -207,30 +200,20 @@ def _own(model: LanguageModel) -> dict[str, Weight]:
     return {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
 
 
-def _state(run: LanguageRun, trainer: PolicyTrainer, told: dict) -> tuple[dict[str, Weight], dict]:
+def _state(trainer: PolicyTrainer) -> dict[str, Weight]:
+    """The trained weights and AdamW's state."""
     tensors = {}
     for name, parameter in _own(trainer.model).items():
         tensors[f"weights.{name}"] = parameter
-        for entry, value in trainer.optimizer.state[parameter].items():
-            tensors[f"{entry}.{name}"] = value
-    return tensors, {"run": to_data(run), "taken": trainer.taken, "log": trainer.log, **told}
+        tensors |= {f"{part}.{name}": value for part, value in trainer.optimizer.state[parameter].items()}
+    return tensors
 
 
-def _resume(run: LanguageRun, trainer: PolicyTrainer) -> dict:
-    """Bring a fresh trainer to where its checkpoint stands, if there is one; evaluations and seconds so far."""
-    path = _path(run.id, "checkpoint")
-    if not path.exists():
-        return {"evaluations": [], "seconds": 0.0}
-    tensors, meta = load_tensors(path)
-    try:
-        with torch.no_grad():
-            for name, parameter in _own(trainer.model).items():
-                parameter.copy_(tensors[f"weights.{name}"])
-                state = {entry: tensors[f"{entry}.{name}"] for entry in ("step", "exp_avg", "exp_avg_sq")}
-                trainer.optimizer.state[parameter] = {
-                    k: v.to(v if k == "step" else parameter) for k, v in state.items()
-                }
-        trainer.taken, trainer.log = meta["taken"], meta["log"]
-        return {"evaluations": meta["evaluations"], "seconds": meta["seconds"]}
-    except (KeyError, RuntimeError) as error:
-        raise RecordError(f"{path} does not fit its run ({type(error).__name__}); delete it.") from error
+@torch.no_grad()
+def _restore(trainer: PolicyTrainer, tensors: dict[str, Weight], meta: dict) -> None:
+    """Bring a fresh trainer to where its checkpoint stands."""
+    for name, parameter in _own(trainer.model).items():
+        parameter.copy_(tensors[f"weights.{name}"])
+        moments = {part: tensors[f"{part}.{name}"].to(parameter) for part in ("exp_avg", "exp_avg_sq")}
+        trainer.optimizer.state[parameter] = {"step": tensors[f"step.{name}"], **moments}
+    trainer.log, trainer.taken = meta["log"], len(meta["log"])

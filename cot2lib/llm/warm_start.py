@@ -2,10 +2,12 @@
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from cot2lib.kit import random, timing
 from cot2lib.kit.hugging_face import LanguageModel, Tokenizer
@@ -21,14 +23,10 @@ def labelled(
     """Stories with chains and an end token, padded on the right, and labels: the chain and the end."""
     prompts = [tokenizer(story.text)["input_ids"] for story in stories]
     chains = [[*tokenizer(story.chain)["input_ids"], tokenizer.eos_token_id] for story in stories]
-    longest = max(len(prompt) + len(chain) for prompt, chain in zip(prompts, chains))
-    ids = torch.full((len(stories), longest), tokenizer.pad_token_id)
-    labels = torch.full_like(ids, IGNORED)
-    for row, (prompt, chain) in enumerate(zip(prompts, chains)):
-        whole = torch.tensor(prompt + chain)
-        ids[row, : len(whole)] = whole
-        labels[row, len(prompt) : len(whole)] = whole[len(prompt) :]
-    return ids, labels
+    ids = [torch.tensor(prompt + chain) for prompt, chain in zip(prompts, chains)]
+    labels = [torch.tensor([IGNORED] * len(prompt) + chain) for prompt, chain in zip(prompts, chains)]
+    padded = partial(pad_sequence, batch_first=True)
+    return padded(ids, padding_value=tokenizer.pad_token_id), padded(labels, padding_value=IGNORED)
 
 
 def train(

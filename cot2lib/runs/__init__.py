@@ -1,14 +1,11 @@
 """Runs: train what is missing, look up what is known, keep both.
 
-`train` stacks, trains and loads, `lookup` reads rows and curves, `store` is the local store,
-`finished` has its tables and `records` the shipped ones; `taught` has targets that a trained run gives.
+`train` stacks, trains and loads, `lookup` reads rows and curves of the local store (`store`) and the shipped records
+(`records`), `collect` moves them from one to the other; `taught` has targets that a trained run gives.
 """
 
 from cot2lib.runs.lookup import by_profile, curves, recorded
 from cot2lib.runs.taught import Taught
-from cot2lib.runs.train import How, load, load_stack, load_starts, make_trainer, plan, run
+from cot2lib.runs.train import load, load_stack, load_starts, make_trainer, run
 
-__all__ = [
-    "How", "Taught", "by_profile", "curves", "load", "load_stack", "load_starts", "make_trainer", "plan", "recorded",
-    "run",
-]  # fmt: skip
+__all__ = ["Taught", "by_profile", "curves", "load", "load_stack", "load_starts", "make_trainer", "recorded", "run"]

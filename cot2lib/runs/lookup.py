@@ -5,42 +5,36 @@ Shipped records come first, for rows, curves and weights alike; with `retrain` o
 
 import json
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 
 import pandas as pd
-from jaxtyping import Float
-from torch import Tensor
 
 from cot2lib.errors import RecordError, SpecError
-from cot2lib.runs import finished, records, store
-from cot2lib.specs import Run, from_data
+from cot2lib.kit.files import Weight
+from cot2lib.runs import records, store
+from cot2lib.specs import Run, UndefinedError, from_data, to_data
 
 COMMANDS: list[Callable[[Run], str | None]] = []  # each gives the shell command that trains a run, if it knows one
 
 
 def recorded(specs: Sequence[Run], retrain: bool = False) -> pd.DataFrame:
     """Rows of `run` for specs that have a shipped record; with `retrain`, a result in the local store."""
-    rows = finished.tables()[0] if retrain else records.shipped_runs()
+    rows = store.tables()[0] if retrain else records.shipped_runs()
     return described(records.in_order(rows, [spec.id for spec in specs]), specs)
 
 
-def known_rows(specs: Sequence[Run], retrain: bool) -> pd.DataFrame:
-    """Rows of the known specs, in the order of the request; the store is read only if it is needed."""
+def known(specs: Sequence[Run], retrain: bool) -> tuple[pd.DataFrame, list[Run]]:
+    """Rows of the known specs, in the order of the request, and the distinct specs that are not known.
+
+    The store is read only if it is needed.
+    """
     asked = [spec.id for spec in specs]
-    shipped = records.EMPTY if retrain else records.in_order(records.shipped_runs(), asked)
-    if len(shipped) == len(asked):
-        return shipped
-    return records.in_order(records.join([shipped, finished.tables()[0]]), asked)
-
-
-def known_points(specs: Sequence[Run], retrain: bool) -> pd.DataFrame:
-    """Points of the curves of the known specs; shipped ones come first."""
-    asked = {spec.id for spec in specs}
-    shipped = records.EMPTY if retrain else records.shipped_curves(asked)
-    if asked <= set(shipped["id"]):
-        return shipped
-    known = records.join([shipped, finished.tables()[1]])
-    return known[known["id"].isin(asked)]
+    rows = records.EMPTY if retrain else records.in_order(records.shipped_runs(), asked)
+    if len(rows) < len(asked):
+        rows = records.in_order(records.join([rows, store.tables()[0]]), asked)
+    found = set(rows["id"])
+    return rows, [spec for spec in dict.fromkeys(specs) if spec.id not in found]
 
 
 def curves(specs: Sequence[Run], retrain: bool = False) -> pd.DataFrame:
@@ -50,10 +44,20 @@ def curves(specs: Sequence[Run], retrain: bool = False) -> pd.DataFrame:
     `entropy_t`. Raises RecordError for specs without a record, SpecError for no specs.
     """
     require_some(specs)
-    if left := absent(specs, retrain):
-        raise RecordError(absent_message(left, retrain))
     specs = list(dict.fromkeys(specs))
-    rows, points = known_rows(specs, retrain), known_points(specs, retrain)
+    rows, left = known(specs, retrain)
+    if left:
+        raise RecordError(absent_message(left, retrain))
+    return _points(rows, specs, retrain)
+
+
+def _points(rows: pd.DataFrame, specs: Sequence[Run], retrain: bool) -> pd.DataFrame:
+    """Learning curves of the runs of these rows."""
+    asked = set(rows["id"])
+    points = records.EMPTY if retrain else records.shipped_curves(asked)
+    if not asked <= set(points["id"]):
+        points = records.join([points, store.tables()[1]])
+        points = points[points["id"].isin(asked)]
     told = _told(rows, specs, {*points.columns, "accuracy", "epoch"}).assign(id=rows["id"])
     points = points.merge(told, on="id")
     held_out, train = (inputs.set_axis(rows["id"]) for inputs in _inputs(rows, specs))
@@ -70,11 +74,10 @@ def by_profile(requests: Mapping[str, Sequence[Run]], retrained: str | None = No
     require_some([spec for specs in requests.values() for spec in specs])
     rows, points = [], []
     for name, specs in requests.items():
-        known = recorded(list(dict.fromkeys(specs)), retrain=name == retrained)
-        if len(known):
-            have = [spec for spec in specs if spec.id in set(known["id"])]
-            rows.append(known.assign(profile=name))
-            points.append(curves(have, retrain=name == retrained).assign(profile=name))
+        found = recorded(list(dict.fromkeys(specs)), retrain=name == retrained)
+        if len(found):
+            rows.append(found.assign(profile=name))
+            points.append(_points(found, specs, retrain=name == retrained).assign(profile=name))
     if not rows:
         raise RecordError(absent_message([spec for specs in requests.values() for spec in specs]))
     return pd.concat(rows, ignore_index=True), pd.concat(points, ignore_index=True)
@@ -91,20 +94,12 @@ def require_some(specs: Sequence[Run]) -> None:
             raise SpecError(f"{spec!r:.60} is no run; give what cot2lib.spec or cot2lib.grpo returns.")
 
 
-def absent(specs: Sequence[Run], retrain: bool) -> list[Run]:
-    """Distinct runs without a shipped record or a stored result."""
-    shipped = set() if retrain else set(records.shipped_runs()["id"])
-    left = [spec for spec in dict.fromkeys(specs) if spec.id not in shipped]
-    stored = store.finished() if left else {}
-    return [spec for spec in left if spec.id not in stored]
-
-
 def absent_message(missing: Sequence[Run], retrain: bool = False, lacks: str = "no record") -> str:
     """Say in one sentence what is missing and how to make it: by a command, if one of `COMMANDS` knows a run."""
     spec = missing[0]
     others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-    known = next(filter(None, (command(spec) for command in COMMANDS)), None)
-    made = f"make it with `{known}{' --retrain' * retrain}`, or ask" if known else "ask"
+    typed = next(filter(None, (command(spec) for command in COMMANDS)), None)
+    made = f"make it with `{typed}{' --retrain' * retrain}`, or ask" if typed else "ask"
     return (
         f"{lacks} of run {spec.id} ({spec.method}, d={spec.model.d_model}, seed {spec.seed}){others}; "
         f"{made} with missing='train', which trains what is missing (in a chapter: retrain=True, which trains all "
@@ -112,25 +107,31 @@ def absent_message(missing: Sequence[Run], retrain: bool = False, lacks: str = "
     )
 
 
-def weights(run: Run, retrain: bool) -> dict[str, Float[Tensor, "..."]] | None:
+def weights(run: Run, retrain: bool = False) -> dict[str, Weight] | None:
     """Trained parameters of a run, without the run axis; None where they are neither shipped nor stored.
 
-    Those of another run of the same training are its own too: they differ by what acts at evaluation alone.
+    Another run of the same training has the same ones: the two differ by what acts at evaluation alone.
     """
 
-    def twins() -> Iterator[Run]:
-        yield run
-        yield from map(_spec, [] if retrain else records.shipped_runs().get("spec", ()))
-        yield from (stack.specs[place] for stack, place in store.finished().values())
+    def kept(run_id: str) -> dict[str, Weight] | None:
+        shipped = None if retrain else records.shipped_weights(run_id)
+        return store.weights(run_id) if shipped is None else shipped
 
-    for twin in twins():
-        if twin.seed != run.seed or twin.recipe != run.recipe or twin.training != run.training:
-            continue
-        if not retrain and (shipped := records.shipped_weights(twin.id)) is not None:
-            return shipped
-        if stored := store.finished().get(twin.id):
-            return stored[0].weights(stored[1])
-    return None
+    if (own := kept(run.id)) is not None:
+        return own
+    rows = records.join([records.EMPTY if retrain else records.shipped_runs(), store.tables()[0]])
+    return next((found for twin in _twins(run, rows) if (found := kept(twin)) is not None), None)
+
+
+def _twins(run: Run, rows: pd.DataFrame) -> Iterator[str]:
+    """Recorded runs of a run's training; those of another seed or recipe are not parsed as a whole."""
+    own = to_data(run)
+    for run_id, text in zip(rows["id"], rows.get("spec", ())):
+        data = _data(text)
+        if all(data.get(name) == own.get(name) for name in ("seed", "recipe")):
+            with suppress(UndefinedError):
+                if from_data(data).training == run.training:
+                    yield run_id
 
 
 def described(rows: pd.DataFrame, specs: Sequence[Run]) -> pd.DataFrame:
@@ -155,5 +156,5 @@ def _told(rows: pd.DataFrame, specs: Sequence[Run], measured: Container[str]) ->
 
 
 @cache
-def _spec(text: str) -> Run:
-    return from_data(json.loads(text))
+def _data(text: str) -> dict:
+    return json.loads(text)

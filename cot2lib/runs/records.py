@@ -1,36 +1,96 @@
-"""Shipped records: one table of runs and one of learning curves, as `cot2lib.runs.finished` makes them.
+"""Shipped records: a folder of tables of runs and learning curves, with a manifest of checksums.
 
-They are a folder of files `<stem>.runs.csv`, `<stem>.curves.xz` (`cot2lib.runs.packed`) and, if weights
-ship, `<stem>.weights.safetensors`; a stem is `<chapter>.<profile>`. Measurements on them lie beside them as
-`<stem>.<what>.csv`, large tables with `.xz`. `manifest.json` holds their checksums (`cot2lib.runs.manifest`), so a
-truncated or foreign file is named and never half read. Tests check every row against its spec and its curve.
+The files are `<stem>.runs.csv`, `<stem>.curves.xz` (`cot2lib.runs.packed`) and, if weights ship,
+`<stem>.weights.safetensors`; a stem is `<chapter>.<profile>`. Measurements on them lie beside them as
+`<stem>.<what>.csv`, large tables with `.xz`. A file is read if it has the checksum that `manifest.json` lists, so a
+truncated or foreign one is named and never half read. Tests check every row against its spec and its curve.
+
+Files are replaced one by one, each whole, and the manifest last. A writer that is killed between them leaves files
+that the manifest does not fit: readers name them, and git has the old ones, the local store what makes the new ones.
 """
 
+import hashlib
 import io
 import json
 import lzma
+import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Int, Shaped
+from jaxtyping import Int
 
-from cot2lib.errors import RecordError, brief
+from cot2lib.errors import RecordError
 from cot2lib.kit import paths
-from cot2lib.kit.files import Weight, check_finite, load_tensors, save_tensors
-from cot2lib.runs import manifest, packed
+from cot2lib.kit.files import Weight, check_finite, load_meta, load_tensors, save_tensors, write_atomic
+from cot2lib.runs import packed
 
+MANIFEST = "manifest.json"
+RECORD = re.compile(r"[\w-]+\.[\w-]+\.[\w-]+\.(csv|xz|csv\.xz|safetensors)")  # <chapter>.<profile>.<what>.<ending>
 LARGE = 2**18  # bytes from which a table of measurements is compressed
 RUNS, CURVES, WEIGHTS = PARTS = ("runs.csv", "curves.xz", "weights.safetensors")
 SHARES = ("last", "closing_mean", "best", "curve_mean", "split_half")
 INPUTS = ["inputs_a", "inputs_b"]
-MEASURES = (*INPUTS, *SHARES, "first_losses")
 
 Tables = tuple[pd.DataFrame, pd.DataFrame]
+Listed = tuple[tuple[str, str], ...]  # names of files and their checksums
 EMPTY = pd.DataFrame({"id": pd.Series(dtype=str)})
+
+
+# Files
+
+
+def listed(folder: Path) -> dict[str, str]:
+    """Checksums of the shipped files by name; empty if nothing is shipped."""
+    path, remedy = folder / MANIFEST, "put it back from git"
+    try:
+        entries = dict(json.loads(path.read_bytes())) if path.exists() else {}
+    except (ValueError, TypeError) as error:
+        raise RecordError(f"{path} is not a list of checksums that `cot2 collect` wrote; {remedy}.") from error
+    there = os.listdir(folder) if folder.is_dir() else []
+    if others := sorted(name for name in there if name not in entries and RECORD.fullmatch(name)):
+        raise RecordError(
+            f"{folder / others[0]} is not listed by the {MANIFEST} beside it; put the manifest back from git, or move "
+            "the file out of this folder."
+        )
+    return entries
+
+
+def _content(folder: Path, name: str, checksum: str) -> bytes:
+    path = folder / name
+    if not path.exists():
+        raise RecordError(f"{path} is missing; put it back from git or run `cot2 collect` again.")
+    content = path.read_bytes()
+    if hashlib.sha256(content).hexdigest() != checksum:
+        raise RecordError(f"{path} is truncated or changed since it was collected; put it back from git.")
+    return content
+
+
+def _replace(files: Mapping[str, Callable[[Path], object]], folder: Path, owned: Sequence[str] = ()) -> list[Path]:
+    """Write files, then the manifest; returns the files written.
+
+    Names that are `owned` by these files as a whole, and not among them, are removed.
+    """
+    entries = {name: checksum for name, checksum in listed(folder).items() if name not in owned}
+    for name, write in files.items():
+        write_atomic(folder / name, write)
+        entries[name] = hashlib.sha256((folder / name).read_bytes()).hexdigest()
+    for name in set(owned) - set(files):
+        (folder / name).unlink(missing_ok=True)
+    text = json.dumps(dict(sorted(entries.items())), indent=1) + "\n"
+    write_atomic(folder / MANIFEST, lambda path: path.write_text(text))
+    return [folder / name for name in files]
+
+
+def _key(folder: Path | None) -> tuple[Path, Listed]:
+    """A folder as it is, the shipped one by default; what is read of it is read once."""
+    return (place := folder or paths.records()), tuple(listed(place).items())
+
+
+# Runs
 
 
 def shipped(folder: Path | None = None) -> Tables:
@@ -40,140 +100,66 @@ def shipped(folder: Path | None = None) -> Tables:
 
 
 def shipped_runs(folder: Path | None = None) -> pd.DataFrame:
-    """All shipped rows; raises as `shipped`, but of curves none is read."""
-    return _shipped(*_key(folder)).rows
+    """All shipped rows; of curves none is read."""
+    return _rows(*_key(folder))[0]
 
 
 def shipped_curves(ids: Iterable[str], folder: Path | None = None) -> pd.DataFrame:
-    """Shipped curves of some runs, in the order of the files; raises as `shipped`, of the files that hold them."""
-    place, listed = _key(folder)
-    homes = _shipped(place, listed).homes
+    """Shipped curves of some runs, in the order of the files; of these only those are read that hold one."""
+    key = _key(folder)
+    homes = _rows(*key)[1]
     asked: dict[str, list[str]] = {}
     for run in homes.keys() & set(ids):
         asked.setdefault(homes[run], []).append(run)
-    parts = [_curves_of(stem, asked[stem], place, listed) for stem in sorted(asked)]
+    parts = []
+    for stem in sorted(asked):
+        curves, places = _curves(stem, *key)
+        parts.append(curves.iloc[np.sort(np.concatenate([places[run] for run in asked[stem]]))])
     return pd.concat(parts, ignore_index=True) if parts else EMPTY
 
 
-def _key(folder: Path | None) -> tuple[Path, tuple[tuple[str, str], ...]]:
-    return (place := folder or paths.records()), tuple(sorted(manifest.listed(place).items()))
-
-
-class _Shipped(NamedTuple):
-    """The tables of runs of a folder.
-
-    Attributes:
-        tables: by stem.
-        rows: all of them; of runs that two stems ship, the first.
-        homes: the stem that each run is taken from.
-    """
-
-    tables: dict[str, pd.DataFrame]
-    rows: pd.DataFrame
-    homes: dict[str, str]
-
-
 @lru_cache(maxsize=4)
-def _shipped(folder: Path, listed: tuple[tuple[str, str], ...]) -> _Shipped:
-    tables = {stem: _read_runs(folder, f"{stem}.{RUNS}") for stem in stems(folder)}
+def _rows(folder: Path, files: Listed) -> tuple[pd.DataFrame, dict[str, str]]:
+    """All rows, and the stem that each run is taken from."""
+    tables = {stem: read_runs(stem, folder) for stem in stems(folder)}
     homes = {run: stem for stem in reversed(tables) for run in tables[stem]["id"]}
-    return _Shipped(tables, join(tables.values()), homes)
-
-
-def _curves_of(stem: str, runs: Sequence[str], folder: Path, listed: tuple[tuple[str, str], ...]) -> pd.DataFrame:
-    curves, places = _shipped_points(stem, folder, listed)
-    found = sorted(places[run] for run in runs)
-    return curves.iloc[np.concatenate([np.arange(*ends) for ends in found])]
+    return join(tables.values()), homes
 
 
 @lru_cache(maxsize=64)
-def _shipped_points(
-    stem: str, folder: Path, listed: tuple[tuple[str, str], ...]
-) -> tuple[pd.DataFrame, dict[str, tuple[int, int]]]:
-    curves = _stem_curves(stem, folder)
-    ids = curves["id"].to_numpy()
-    first = _first(ids).tolist()
-    return curves, dict(zip(ids[first], zip(first, [*first[1:], len(ids)])))
-
-
-def _first(ids: Shaped[np.ndarray, " point"]) -> Int[np.ndarray, " run"]:
-    """Where each run's points begin; they follow each other."""
-    return np.flatnonzero(np.r_[True, ids[1:] != ids[:-1]][: len(ids)])
+def _curves(stem: str, folder: Path, files: Listed) -> tuple[pd.DataFrame, dict[str, Int[np.ndarray, " point"]]]:
+    """The points of a stem's runs, and which are those of each."""
+    curves = packed.unpack(_content(folder, f"{stem}.{CURVES}", dict(files)[f"{stem}.{CURVES}"]))
+    return curves, curves.groupby("id").indices
 
 
 def stems(folder: Path) -> list[str]:
     """Which chapters and profiles a folder ships runs of."""
-    names = sorted(manifest.listed(folder))
-    return [name.removesuffix(f".{RUNS}") for name in names if name.endswith(f".{RUNS}")]
+    return [name.removesuffix(f".{RUNS}") for name in sorted(listed(folder)) if name.endswith(f".{RUNS}")]
 
 
-def _stem_curves(stem: str, folder: Path) -> pd.DataFrame:
-    name = f"{stem}.{CURVES}"
-    return _table(folder, name, packed.unpack) if name in manifest.listed(folder) else EMPTY
-
-
-def ids_of(stem: str, folder: Path) -> set[str]:
-    tables = _shipped(*_key(folder)).tables
-    return set(tables[stem]["id"]) if stem in tables else set()
+def read_runs(stem: str, folder: Path) -> pd.DataFrame:
+    """The rows of a stem; none if it is not shipped."""
+    checksum = listed(folder).get(f"{stem}.{RUNS}")
+    return EMPTY if checksum is None else _read_csv(_content(folder, f"{stem}.{RUNS}", checksum))
 
 
 def shipped_weights(run_id: str, folder: Path | None = None) -> dict[str, Weight] | None:
     """Trained parameters of a run whose weights are shipped, else None."""
     folder = folder or paths.records()
-    for name in (f"{stem}.{WEIGHTS}" for stem in stems(folder)):
-        if name in manifest.listed(folder):
-            path, _ = manifest.content(folder, name)
-            tensors, meta = load_tensors(path, f"{run_id}.")
-            if run_id in meta.get("runs", ()):
-                check_finite(tensors, f"{path}, run {run_id}")
-                return tensors
+    for name, checksum in listed(folder).items():
+        if name.endswith(f".{WEIGHTS}") and run_id in _weighted(folder / name, checksum):
+            tensors, _ = load_tensors(folder / name, f"{run_id}.")
+            check_finite(tensors, f"{folder / name}, run {run_id}")
+            return tensors
     return None
 
 
-def shipped_table(name: str) -> pd.DataFrame | None:
-    """The table that `ship_table` wrote, or None; raises RecordError if it is not as it was shipped."""
-    folder = paths.records()
-    known = manifest.listed(folder)
-    file = next((file for file in _files(name) if file in known), None)
-    return None if file is None else _shipped_table(folder, file, known[file])
-
-
-def shipped_rows(name: str, columns: Sequence[str]) -> pd.DataFrame:
-    """`shipped_table`, or a table of these columns without rows where there is none."""
-    table = shipped_table(name)
-    return pd.DataFrame(columns=list(columns)) if table is None else table
-
-
-@lru_cache(maxsize=16)
-def _shipped_table(folder: Path, name: str, checksum: str) -> pd.DataFrame:
-    return _table(folder, name)
-
-
-def _files(name: str) -> list[str]:
-    return [f"{name}.csv", f"{name}.csv.xz"]
-
-
-def ship_table(name: str, table: pd.DataFrame, folder: Path | None = None) -> Path:
-    """Write what was measured on shipped models as `<name>.csv`, or compressed if it is large, replacing both."""
-    content, (file, packed) = _csv(table), _files(name)
-    if len(content) > LARGE:
-        file, content = packed, lzma.compress(content)
-    return manifest.replace({file: lambda path: path.write_bytes(content)}, folder or paths.records(), _files(name))[0]
-
-
-def ship_tensors(name: str, tensors: Mapping[str, Weight], meta: dict, folder: Path | None = None) -> Path:
-    """Write tensors that belong to no record of a run as `<name>.safetensors`, replacing what was there."""
-    files = {f"{name}.safetensors": lambda path: save_tensors(path, tensors, meta)}
-    return manifest.replace(files, folder or paths.records())[0]
-
-
-def shipped_tensors(name: str, prefix: str) -> tuple[dict[str, Weight], dict, Path]:
-    """Those of `<name>.safetensors` that a prefix begins, without it, the file's metadata, and where it lies."""
-    file = f"{name}.safetensors"
-    if file not in manifest.listed(paths.records()):
-        raise RecordError(f"{paths.records()} has no {file}; collect it.")
-    path, _ = manifest.content(paths.records(), file)
-    return *load_tensors(path, prefix), path
+@lru_cache(maxsize=64)
+def _weighted(path: Path, checksum: str) -> frozenset[str]:
+    """Runs whose weights a file has, which is checked once."""
+    _content(path.parent, path.name, checksum)
+    return frozenset(load_meta(path)["runs"])
 
 
 def ship(
@@ -188,26 +174,64 @@ def ship(
     if weights:
         tensors = {f"{run}.{name}": value for run, part in weights.items() for name, value in part.items()}
         files[f"{stem}.{WEIGHTS}"] = lambda path: save_tensors(path, tensors, {"runs": sorted(weights)})
-    return manifest.replace(files, folder or paths.records(), [f"{stem}.{part}" for part in PARTS])
+    return _replace(files, folder or paths.records(), [f"{stem}.{part}" for part in PARTS])
+
+
+# Measurements
+
+
+def shipped_table(name: str) -> pd.DataFrame | None:
+    """The table that `ship_table` wrote, or None."""
+    folder = paths.records()
+    known = listed(folder)
+    file = next((file for file in _files(name) if file in known), None)
+    return None if file is None else _table(folder, file, known[file])
+
+
+@lru_cache(maxsize=16)
+def _table(folder: Path, name: str, checksum: str) -> pd.DataFrame:
+    content = _content(folder, name, checksum)
+    return _read_csv(lzma.decompress(content) if name.endswith(".xz") else content)
+
+
+def shipped_rows(name: str, columns: Sequence[str]) -> pd.DataFrame:
+    """`shipped_table`, or a table of these columns without rows where there is none."""
+    table = shipped_table(name)
+    return pd.DataFrame(columns=list(columns)) if table is None else table
+
+
+def _files(name: str) -> list[str]:
+    return [f"{name}.csv", f"{name}.csv.xz"]
+
+
+def ship_table(name: str, table: pd.DataFrame, folder: Path | None = None) -> Path:
+    """Write what was measured on shipped models as `<name>.csv`, or compressed if it is large, replacing both."""
+    content, (file, compressed) = _csv(table), _files(name)
+    if len(content) > LARGE:
+        file, content = compressed, lzma.compress(content)
+    return _replace({file: lambda path: path.write_bytes(content)}, folder or paths.records(), _files(name))[0]
+
+
+def ship_tensors(name: str, tensors: Mapping[str, Weight], meta: dict, folder: Path | None = None) -> Path:
+    """Write tensors that belong to no record of a run as `<name>.safetensors`, replacing what was there."""
+    files = {f"{name}.safetensors": lambda path: save_tensors(path, tensors, meta)}
+    return _replace(files, folder or paths.records())[0]
+
+
+def shipped_tensors(name: str, prefix: str) -> tuple[dict[str, Weight], dict, Path]:
+    """Those of `<name>.safetensors` that a prefix begins, without it, the file's metadata, and where it lies."""
+    file, folder = f"{name}.safetensors", paths.records()
+    if file not in (known := listed(folder)):
+        raise RecordError(f"{folder} has no {file}; collect it.")
+    _content(folder, file, known[file])
+    return *load_tensors(folder / file, prefix), folder / file
+
+
+# Tables
 
 
 def _csv(table: pd.DataFrame) -> bytes:
     return table.to_csv(index=False, lineterminator="\n").encode()
-
-
-def _read_runs(folder: Path, name: str) -> pd.DataFrame:
-    rows = _table(folder, name)
-    if not {"id", "spec", *MEASURES} <= set(rows):
-        raise RecordError(f"{folder / name} is not a table of runs that `cot2 collect` wrote.")
-    return rows
-
-
-def _table(folder: Path, name: str, read: Callable[[bytes], pd.DataFrame] | None = None) -> pd.DataFrame:
-    path, content = manifest.content(folder, name)
-    try:
-        return read(content) if read else _read_csv(lzma.decompress(content) if name.endswith(".xz") else content)
-    except (lzma.LZMAError, ValueError, EOFError) as error:
-        raise RecordError(f"{path} is not a table ({brief(error)}); put it back from git.") from error
 
 
 def _read_csv(content: bytes) -> pd.DataFrame:
@@ -232,7 +256,3 @@ def join(tables: Iterable[pd.DataFrame]) -> pd.DataFrame:
         seen |= set(table["id"])
     filled = [part for part in kept if len(part)]
     return pd.concat(filled, ignore_index=True) if filled else EMPTY
-
-
-def first_losses(row: pd.Series) -> np.ndarray:
-    return np.array(json.loads(row["first_losses"]))

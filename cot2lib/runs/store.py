@@ -1,58 +1,93 @@
-"""The local store: one file per finished stack, and one per stack in training.
+"""The local store: a file for every finished training, and one for every training that goes on.
 
-A stack file holds the trained weights of its runs, their learning curves and where they were made.
-Its name is the hash of its runs' ids; what it holds stands in its metadata, so a later request finds
-a checkpoint by the runs in it, whatever else it asks for. Files are replaced atomically; a killed
-worker loses what it did since its last checkpoint and nothing else.
+A file holds tensors and, as JSON, what belongs to them; its name is the hash of the ids of its runs. A finished stack
+holds the weights of its runs, and their rows and learning curves as they are read. A checkpoint holds AdamW's state
+too, and names its runs, so that a later request finds it whatever else it asks for. Files are replaced atomically: a
+killed worker loses its work since the last checkpoint and nothing else. `cot2lib.llm.runs` keeps its runs in the same
+way, in a folder of its own.
 """
 
 import hashlib
+import json
 import tempfile
-from collections.abc import Container, Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property, lru_cache
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import asdict
+from functools import lru_cache
 from pathlib import Path
 
-from cot2lib.errors import RecordError, SpecError, brief
-from cot2lib.kit import paths
+import numpy as np
+import pandas as pd
+
+from cot2lib.errors import RecordError, SpecError
+from cot2lib.kit import paths, timing
 from cot2lib.kit.files import Weight, check_finite, load_meta, load_tensors, save_tensors
-from cot2lib.kit.frozen import UndefinedError
-from cot2lib.specs import from_data, to_data, trained_once
+from cot2lib.runs import packed, records
+from cot2lib.runs.records import Tables
+from cot2lib.specs import Run, from_data, to_data
 from cot2lib.training.trainer import Progress, StackTrainer
 
-FORMAT = 2
-READ = (1, FORMAT)  # formats that are read alike
-WEIGHTS = "weights."
-OPTIMIZER = "optimizer."
-CHECKPOINT = ".checkpoint.safetensors"
+FORMAT = 3
+WEIGHTS, OPTIMIZER = "weights.", "optimizer."  # prefixes of tensors
+CHECKPOINT, FINISHED = ".checkpoint.safetensors", ".safetensors"
+LAST = 10  # evaluations in the closing mean
+
+Content = tuple[dict[str, Weight], dict]  # tensors, and what belongs to them
 
 
-@dataclass(frozen=True)
-class StackFile:
-    """A stack on disk: its runs, in order, what training recorded, and where it was made."""
-
-    path: Path
-    specs: tuple
-    progress: Progress
-    held_out: list[list[int]]
-    provenance: dict
-
-    @cached_property
-    def trainings(self) -> int:
-        return len(trained_once(self.specs))
-
-    def weights(self, run: int) -> dict[str, Weight]:
-        """Parameters of one run, without the run axis."""
-        tensors = load_tensors(self.path, WEIGHTS)[0]
-        weights = {name: value[run] for name, value in tensors.items()}
-        check_finite(weights, f"{self.path}, run {self.specs[run].id}")
-        return weights
+def load(path: Path, prefix: str = "") -> Content:
+    """Tensors whose names start with a prefix, without it, and what belongs to them."""
+    tensors, meta = load_tensors(path, prefix)
+    return tensors, _current(path, meta)
 
 
-def stack_path(specs: Sequence, checkpoint: bool = False) -> Path:
-    """The file of the stack of these runs."""
-    name = hashlib.sha256(" ".join(spec.id for spec in specs).encode()).hexdigest()[:12]
-    return paths.store() / f"{name}{CHECKPOINT if checkpoint else '.safetensors'}"
+def read_meta(path: Path) -> dict:
+    """What belongs to the tensors of a file."""
+    return _current(path, load_meta(path))
+
+
+def _current(path: Path, meta: dict) -> dict:
+    if meta.get("format") != FORMAT:
+        raise RecordError(f"{path} was made by another version of cot2lib; collect it with that one, or move it away.")
+    return meta
+
+
+def pause(spent: float) -> float:
+    """Seconds until the next checkpoint, after one that took `spent`: a minute, or more where that takes long."""
+    return max(60, 20 * spent)
+
+
+class Entry:
+    """The place of a training in a store, by the ids of its runs."""
+
+    def __init__(self, ids: Iterable[str], folder: Path | None = None):
+        name = hashlib.sha256(" ".join(ids).encode()).hexdigest()[:12]
+        self.finished, self.checkpoint = ((folder or paths.store()) / (name + end) for end in (FINISHED, CHECKPOINT))
+        self.due = time.monotonic() + pause(0)
+
+    def resume(self, restore: Callable[[dict[str, Weight], dict], None]) -> dict:
+        """Let `restore` bring a training to where its checkpoint stands; what belongs to it, empty without one."""
+        if not self.checkpoint.exists():
+            return {}
+        tensors, meta = load(self.checkpoint)
+        try:
+            restore(tensors, meta)
+        except (RuntimeError, LookupError, TypeError, ValueError) as error:
+            path, what = self.checkpoint, type(error).__name__
+            raise RecordError(f"{path} does not fit its runs ({what}); delete it.") from error
+        return meta
+
+    def save(self, state: Callable[[], Content]) -> None:
+        """Write a checkpoint if it is time for one."""
+        if (now := time.monotonic()) >= self.due:
+            tensors, meta = state()
+            save_tensors(self.checkpoint, tensors, {"format": FORMAT, **meta})
+            self.due = time.monotonic() + pause(timing.since(now))
+
+    def finish(self, tensors: dict[str, Weight], meta: dict) -> None:
+        save_tensors(self.finished, tensors, {"format": FORMAT, **meta}, checked=True)
+        self.checkpoint.unlink(missing_ok=True)
 
 
 def prepare() -> None:
@@ -66,136 +101,125 @@ def prepare() -> None:
         ) from error
 
 
-def save_finished(trainer: StackTrainer, provenance: dict) -> None:
-    """Write the finished stack, with weights and first losses of every run, and remove its checkpoint."""
-    each = trainer.model_of
-    weights = {name: value[each] for name, value in _weights(trainer).items()}
-    losses = [trainer.progress.first_losses[model] for model in each]
-    progress = replace(trainer.progress, first_losses=losses)
-    save_tensors(stack_path(trainer.asked), weights, _meta(trainer, progress, provenance), checked=True)
-    stack_path(trainer.asked, checkpoint=True).unlink(missing_ok=True)
+# Stacks in training
 
 
-def save_checkpoint(trainer: StackTrainer, provenance: dict) -> None:
-    optimizer = {OPTIMIZER + name: value for name, value in trainer.optimizer_tensors().items()}
-    path = stack_path(trainer.asked, checkpoint=True)
-    save_tensors(path, _weights(trainer) | optimizer, _meta(trainer, trainer.progress, provenance))
+def state(trainer: StackTrainer, provenance: dict) -> Content:
+    """The content of a checkpoint of a stack."""
+    tensors = {WEIGHTS + name: value for name, value in trainer.stack.state_dict().items()}
+    tensors |= {OPTIMIZER + name: value for name, value in trainer.optimizer_tensors().items()}
+    runs = {"ids": [spec.id for spec in trainer.asked], "specs": [to_data(spec) for spec in trainer.asked]}
+    return tensors, runs | {"progress": asdict(trainer.progress), "provenance": provenance}
 
 
-def resume(trainer: StackTrainer) -> dict:
-    """Bring a fresh trainer to where its checkpoint stands, if it has one.
-
-    Returns the provenance of what was trained before, empty without a checkpoint.
-    """
-    path = stack_path(trainer.asked, checkpoint=True)
-    if not path.exists():
-        return {}
-    tensors, meta = load_tensors(path)
-    begun = _parse(path, meta)
+def restore(trainer: StackTrainer, tensors: dict[str, Weight], meta: dict) -> None:
+    """Bring a fresh trainer to where its checkpoint stands."""
+    if meta["ids"] != [spec.id for spec in trainer.asked]:
+        raise ValueError("other runs")
     part = lambda prefix: {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
-    try:
-        if begun.specs != tuple(trainer.asked):
-            raise ValueError("other runs")
-        trainer.restore(part(WEIGHTS), part(OPTIMIZER), begun.progress)
-    except (RuntimeError, LookupError, TypeError, ValueError) as error:
-        raise RecordError(f"{path} does not fit its runs ({type(error).__name__}); delete it.") from error
-    return begun.provenance
+    trainer.restore(part(WEIGHTS), part(OPTIMIZER), Progress(**meta["progress"]))
 
 
-def begun(wanted: Container[str]) -> list[list]:
+def begun(wanted: set[str]) -> list[list[Run]]:
     """Runs of each checkpoint that holds some of the wanted ids and shares no run with one before it, by name.
 
-    Checkpoints whose runs are all finished are removed.
+    A checkpoint beside its finished stack is removed; one with a class that is not defined here is left alone.
     """
-    stacks: list[list] = []
-    taken: set[str] = set()
-    done = finished()
+    stacks: list[list[Run]] = []
     for path in sorted(paths.store().glob(f"*{CHECKPOINT}")):
-        if not (specs := _checkpointed(path)):
-            continue
-        ids = {spec.id for spec in specs}
-        if ids <= set(done):
+        if path.with_name(path.name.replace(CHECKPOINT, FINISHED)).exists():
             path.unlink(missing_ok=True)
-        elif not ids & taken and any(run_id in wanted for run_id in ids):
-            stacks.append(list(specs))
-            taken |= ids
+        try:
+            meta = read_meta(path)
+        except RecordError:
+            if path.exists():
+                raise
+            continue  # it is finished by now
+        taken = {spec.id for stack in stacks for spec in stack}
+        if wanted.intersection(meta["ids"]) and not taken.intersection(meta["ids"]):
+            with suppress(SpecError):
+                stacks.append([from_data(data) for data in meta["specs"]])
     return stacks
 
 
-def _checkpointed(path: Path) -> tuple:
-    """Runs of a checkpoint; none if another worker has just removed it, or if a class is not defined here."""
-    try:
-        return _parse(path, load_meta(path)).specs
-    except UndefinedError:
-        return ()
-    except RecordError:
-        if path.exists():
-            raise
-        return ()
+# Finished stacks
 
 
-def finished_files(folder: Path | None = None) -> list[tuple[Path, int]]:
-    """Files of the finished stacks in a store, the local one by default, and when each was changed (ns)."""
-    files = sorted((folder or paths.store()).glob("*.safetensors"))
-    return [(path, _changed(path)) for path in files if not path.name.endswith(CHECKPOINT)]
+def results(trainer: StackTrainer, provenance: dict) -> Content:
+    """The content of a finished stack: weights of every run, its rows and its curves."""
+    rows, curves, progress = [], [], trainer.progress
+    for place, (spec, model) in enumerate(zip(trainer.asked, trainer.model_of)):
+        at = lambda value, place=place: value[place] if isinstance(value, list) else value
+        curve = pd.DataFrame([{name: at(value) for name, value in point.items()} for point in progress.curves])
+        curves.append(curve.round(packed.DECIMALS))
+        rows.append(
+            {
+                "id": spec.id,
+                "spec": json.dumps(to_data(spec), sort_keys=True),
+                **accuracies(curves[-1], *trainer.data.held_out.sizes[model]),
+                "first_losses": json.dumps(progress.first_losses[model]),
+                "seconds": round(progress.seconds / len(trainer.specs), 3),
+                "stacked": len(trainer.specs),
+                **provenance,
+            }
+        )
+        curves[-1].insert(0, "id", spec.id)
+    weights = {WEIGHTS + name: value[trainer.model_of] for name, value in trainer.stack.state_dict().items()}
+    return weights, {"rows": rows, "curves": pd.concat(curves).to_dict("list")}
 
 
-def _changed(path: Path) -> int:
-    try:
-        return path.stat().st_mtime_ns
-    except OSError as error:
-        raise RecordError(f"{path} cannot be read ({error.strerror}); delete it or put back a whole copy.") from error
+def accuracies(curve: pd.DataFrame, inputs_a: int, inputs_b: int) -> dict[str, float | int]:
+    """Closing and selected validation accuracies, as shares, of one run.
 
-
-def finished(folder: Path | None = None) -> dict[str, tuple[StackFile, int]]:
-    """Every finished run in a store by id: its stack and its place there; of runs that occur twice, the first.
-
-    Stacks that a class of a reader is part of, which this process has not defined, are left out.
+    `best` picks the evaluation on the inputs it reports; for `split_half` see there.
     """
-    runs: dict[str, tuple[StackFile, int]] = {}
-    for file in finished_files(folder):
-        try:
-            stack = read(*file)
-        except UndefinedError:
-            continue
-        for place, spec in enumerate(stack.specs):
-            runs.setdefault(spec.id, (stack, place))
-    return runs
+    a, b = curve["correct_a"].to_numpy(), curve["correct_b"].to_numpy()
+    total = (a + b) / (inputs_a + inputs_b)
+    return {
+        "inputs_a": inputs_a,
+        "inputs_b": inputs_b,
+        "last": float(total[-1]),
+        "closing_mean": float(total[-LAST:].mean()),
+        "best": float(total.max()),
+        "best_step": int(curve["step"].iloc[total.argmax()]),
+        "curve_mean": float(total.mean()),
+        "split_half": split_half(a, b) / (inputs_a + inputs_b),
+    }
+
+
+def split_half(a: np.ndarray, b: np.ndarray) -> float:
+    """Right answers where each half of the validation classes is reported at the epoch that is best on the other.
+
+    Tied epochs count alike. `a` and `b`: right answers in the two halves at every evaluation.
+    """
+    return float(b[a == a.max()].mean() + a[b == b.max()].mean())
+
+
+def tables(folder: Path | None = None) -> Tables:
+    """Rows and curves of all finished stacks of a store, the local one by default."""
+    rows, curves = zip((records.EMPTY, records.EMPTY), *(_tables(*file) for file in _finished(folder)))
+    return records.join(rows), records.join(curves)
+
+
+def _finished(folder: Path | None) -> list[tuple[Path, int]]:
+    """Files of the finished stacks in a store, and when each was changed (ns)."""
+    files = sorted((folder or paths.store()).glob(f"*{FINISHED}"))
+    return [(path, path.stat().st_mtime_ns) for path in files if not path.name.endswith(CHECKPOINT) and path.exists()]
 
 
 @lru_cache(maxsize=4096)
-def read(path: Path, changed: int) -> StackFile:
-    """One finished stack, parsed once per change of its file; raises as `finished`, and UndefinedError."""
-    return _parse(path, load_meta(path))
+def _tables(path: Path, changed: int) -> Tables:
+    """Rows and curves of a finished stack, read once per change of its file."""
+    meta = read_meta(path)
+    return pd.DataFrame(meta["rows"]), pd.DataFrame(meta["curves"])
 
 
-def _parse(path: Path, meta: dict) -> StackFile:
-    try:
-        if meta.get("format") not in READ:
-            raise RecordError(f"{path} has format {meta.get('format')!r}, this version reads {FORMAT}; delete it.")
-        specs = tuple(from_data(data) for data in meta["specs"])
-        if not specs or len(set(specs)) < len(specs):
-            raise RecordError(f"{path} names no run, or one twice; delete it.")
-        return StackFile(path, specs, Progress(**meta["progress"]), meta["held_out"], dict(meta["provenance"]))
-    except UndefinedError:
-        raise
-    except SpecError as error:
-        raise RecordError(
-            f"{path} was made by another version: {error} Use that version, or move the file away."
-        ) from error
-    except (LookupError, TypeError, AttributeError, ValueError) as error:
-        raise RecordError(f"{path} is not a stack of this version ({brief(error)}); delete it.") from error
-
-
-def _weights(trainer: StackTrainer) -> dict[str, Weight]:
-    return {WEIGHTS + name: value for name, value in trainer.stack.state_dict().items()}
-
-
-def _meta(trainer: StackTrainer, progress: Progress, provenance: dict) -> dict:
-    return {
-        "format": FORMAT,
-        "specs": [to_data(spec) for spec in trainer.asked],
-        "progress": asdict(progress),
-        "held_out": [trainer.data.held_out.sizes[model] for model in trainer.model_of],
-        "provenance": provenance,
-    }
+def weights(run_id: str, folder: Path | None = None) -> dict[str, Weight] | None:
+    """Trained parameters of a finished run, without the run axis; None if the store does not have it."""
+    for path, changed in _finished(folder):
+        ids = _tables(path, changed)[0]["id"].tolist()
+        if run_id in ids:
+            found = {name: value[ids.index(run_id)] for name, value in load(path, WEIGHTS)[0].items()}
+            check_finite(found, f"{path}, run {run_id}")
+            return found
+    return None

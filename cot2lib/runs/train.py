@@ -8,9 +8,7 @@ goes on as it was, whatever else is asked for.
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cache
-from typing import Any
+from functools import partial
 
 import pandas as pd
 import torch
@@ -21,7 +19,7 @@ from cot2lib.kit.frozen import positive
 from cot2lib.kit.provenance import provenance, resolve_device
 from cot2lib.model import GPT2Stack
 from cot2lib.runs import store
-from cot2lib.runs.lookup import absent, absent_message, described, known_rows, require_some, weights
+from cot2lib.runs.lookup import absent_message, described, known, require_some, weights
 from cot2lib.specs import GRPOSpec, Run, by_shape, outsiders, trained_once
 from cot2lib.training.data import check_run
 from cot2lib.training.fused import preferred
@@ -30,7 +28,6 @@ from cot2lib.training.trainer import StackTrainer
 
 ENGINES = ("auto", "torch")
 RUNS_PER_STACK = {"cpu": 16, "cuda": 64}
-CHECKPOINT_SECONDS = 60
 
 
 def run(
@@ -56,7 +53,7 @@ def run(
         shard: (k, n): train every n-th stack of the request starting with the k-th, return what is known then.
         threads: CPU threads while training. By default torch takes one, since the matrices are small, and the fused
             engine trains as many runs at a time as torch has threads.
-        engine: "auto": the fused engine (`cot2lib.training.fused`) where it applies; "torch": never.
+        engine: "auto": the fused engine (`cot2lib.training.engines`) where it applies; "torch": never.
         stack: most trainings side by side, by default as `RUNS_PER_STACK` says; a large GPU takes more.
 
     Raises:
@@ -75,13 +72,18 @@ def run(
         raise SpecError(f"shard={shard!r}: give (k, n) with 0 <= k < n.")
     require_some(specs)
     where = resolve_device(device)
-    left = absent(specs, retrain)
+    rows, left = known(specs, retrain)
     if left and missing == "error":
         raise RecordError(absent_message(left, retrain))
     with _noting(specs):
         if left:
-            _train(specs, left, How(where, engine, threads, stack), shard)
-        return described(known_rows(specs, retrain), specs)
+            for spec in left:
+                with _noting([spec]):
+                    check_run(spec)
+            stacks = plan(specs, {spec.id for spec in left}, where, shard, stack)
+            _train(stacks, where, engine=engine, threads=threads, stack=stack)
+            rows, _ = known(specs, retrain)
+        return described(rows, specs)
 
 
 @contextmanager
@@ -98,6 +100,79 @@ def _noting(specs: Sequence[Run]) -> Iterator[None]:
             others = f" and {len(specs) - 1} more" if len(specs) > 1 else ""
             error.add_note(f"Run {spec.id}{others} failed, with {names} {where}.")
         raise
+
+
+def plan(
+    specs: Sequence[Run], left: set[str], device: torch.device, shard: tuple[int, int], most: int | None = None
+) -> list[list[Run]]:
+    """The stacks that a shard trains: those that a checkpoint has begun, as they are, then what else is left.
+
+    A stack has trainings of one shape, learning rates together, at most so many; with every training all its runs. Who
+    trains what follows from the request alone, however far other shards are: each run has an owner, and a checkpoint
+    goes on with the owner of its first run that is left.
+    """
+    runs: dict[Run, list[Run]] = {}
+    for spec in dict.fromkeys(specs):
+        runs.setdefault(spec.training, []).append(spec)
+    stacks = []
+    for group in by_shape(trained_once(specs)):
+        group = sorted(group, key=lambda spec: spec.recipe.lr)
+        parts = -(-len(group) // (most or RUNS_PER_STACK[device.type]))
+        size = -(-len(group) // parts)
+        together = [group[first : first + size] for first in range(0, len(group), size)]
+        stacks += [[run for spec in some for run in runs[spec.training]] for some in together]
+    owner = {spec.id: place % shard[1] for place, stack in enumerate(stacks) for spec in stack}
+    begun = store.begun(left)
+    taken = {spec.id for stack in begun for spec in stack}
+    first = lambda stack: next(spec.id for spec in stack if spec.id in left)
+    resumed = [stack for stack in begun if owner[first(stack)] == shard[0]]
+    rest = [[spec for spec in stack if spec.id in left - taken] for stack in stacks[shard[0] :: shard[1]]]
+    return resumed + [stack for stack in rest if stack]
+
+
+def _train(stacks: Sequence[list[Run]], device: torch.device, **options) -> None:
+    store.prepare()
+    count = sum(map(len, stacks))
+    if stacks:
+        timing.say(f"training {count} runs in {len(stacks)} stacks on {device}")
+    began = time.monotonic()
+    for specs in stacks:
+        with _noting(specs):
+            _train_stack(specs, device, **options)
+    print(f"trained {count} runs in {timing.span(timing.since(began))} on {device}", flush=True)
+
+
+def _train_stack(specs: list[Run], device: torch.device, threads: int | None, **options) -> None:
+    trainer = make_trainer(specs, device, threads=threads, **options)
+    entry = store.Entry(spec.id for spec in specs)
+    before = entry.resume(partial(store.restore, trainer)).get("provenance", {})
+    spec, progress = trainer.spec, trainer.progress
+    label = f"{spec.method} d={spec.model.d_model} x{len(trainer.specs)}"
+    with timing.threads(threads or 1), timing.told(label, spec.recipe.steps, progress.step) as tell:
+        engine = trainer.engine.name
+        made = provenance(device) | {"engine": engine, "threads": trainer.engine.threads}
+        made |= {key: value for key, value in before.items() if key == "commit"}
+        if before.get("engine", engine) != engine:
+            made["engine"] = f"{before['engine']}, then {engine}"
+
+        def after_segment(steps: int) -> None:
+            tell(trainer.progress.step)
+            entry.save(partial(store.state, trainer, made))
+
+        trainer.train(after_segment)
+    entry.finish(*store.results(trainer, made))
+
+
+def make_trainer(
+    specs: Sequence[Run], device: torch.device, engine: str = "auto", threads: int | None = None, **options
+) -> StackTrainer:
+    """The trainer of a stack; models that its runs start from are trained first if they are not there yet.
+
+    Arguments as of `run`.
+    """
+    load = partial(_load, device=device.type, engine=engine, threads=threads, **options)
+    trainer = specs[0].trainer(specs, load, device)
+    return trainer if engine == "torch" else preferred(trainer, threads)
 
 
 def load(spec: Run, missing: str = "train", retrain: bool = False, **options) -> GPT2Stack:
@@ -133,112 +208,16 @@ def load_starts(specs: Sequence[GRPOSpec], missing: str = "train", **options) ->
     return _load([spec.start for spec in specs], missing, **options)
 
 
-def _load(specs: Sequence[Run], missing: str, retrain: bool = False, **options) -> GPT2Stack:
+def _load(specs: Sequence[Run], missing: str = "train", retrain: bool = False, **options) -> GPT2Stack:
     """The models of `load_stack`, for runs whose models alone must be of one shape."""
-    found: dict[str, Any] = {spec.id: weights(spec, retrain) for spec in specs}
-    weightless = [spec for spec in specs if found[spec.id] is None]
-    if weightless and missing == "error":
-        raise RecordError(absent_message(weightless, retrain=True, lacks="no trained weights"))
-    if weightless:
-        run(weightless, retrain=True, **options)
-        found |= {spec.id: weights(spec, retrain) for spec in weightless}
+    found = [weights(spec, retrain) for spec in specs]
+    lacking = [spec for spec, part in zip(specs, found) if part is None]
+    if lacking and missing == "error":
+        raise RecordError(absent_message(lacking, retrain=True, lacks="no trained weights"))
+    if lacking:
+        run(lacking, retrain=True, **options)
+        found = [weights(spec, retrain) if part is None else part for spec, part in zip(specs, found)]
     stack = build_stack(specs)
-    parts = [found[spec.id] for spec in specs]
+    parts = [part for part in found if part is not None]
     stack.load_state_dict({name: torch.stack([part[name] for part in parts]) for name in stack.state_dict()})
     return stack
-
-
-@dataclass(frozen=True)
-class How:
-    """How stacks are trained; see `run`."""
-
-    device: torch.device
-    engine: str = "auto"
-    threads: int | None = None
-    stack: int | None = None
-
-
-def _train(specs: Sequence[Run], left: Sequence[Run], how: How, shard: tuple[int, int]) -> None:
-    for spec in left:
-        with _noting([spec]):
-            check_run(spec)
-    store.prepare()
-    stacks = stacks_of_shard(specs, {spec.id for spec in left}, how.device, shard, how.stack)
-    if stacks:
-        timing.say(f"training {sum(map(len, stacks))} runs in {len(stacks)} stacks on {how.device}")
-    began = time.monotonic()
-    for stack in stacks:
-        with _noting(stack):
-            _train_stack(stack, how)
-    spent = timing.span(timing.since(began))
-    print(f"trained {sum(map(len, stacks))} runs in {spent} on {how.device}", flush=True)
-
-
-def _train_stack(specs: list[Run], how: How) -> None:
-    trainer = make_trainer(specs, how)
-    with timing.threads(how.threads or 1):
-        made = provenance(how.device) | {"engine": trainer.engine.name, "threads": trainer.engine.threads}
-    before = store.resume(trainer)
-    made |= {key: value for key, value in before.items() if key == "commit"}
-    if before.get("engine", made["engine"]) != made["engine"]:
-        made["engine"] = f"{before['engine']}, then {made['engine']}"
-    spec, saved = trainer.spec, time.monotonic()
-    label = f"{spec.method} d={spec.model.d_model} x{len(trainer.specs)}"
-    with timing.threads(how.threads or 1), timing.told(label, spec.recipe.steps, trainer.progress.step) as tell:
-
-        def after_segment(steps: int) -> None:
-            nonlocal saved
-            tell(trainer.progress.step)
-            if time.monotonic() - saved > CHECKPOINT_SECONDS:
-                store.save_checkpoint(trainer, made)
-                saved = time.monotonic()
-
-        trainer.train(after_segment)
-    store.save_finished(trainer, made)
-
-
-def make_trainer(specs: Sequence[Run], how: How) -> StackTrainer:
-    """The trainer of a stack; models that its runs start from are trained first if they are not there yet."""
-    load = lambda starts: _load(starts, "train", **vars(how) | {"device": how.device.type})
-    trainer = specs[0].trainer(specs, load, how.device)
-    return trainer if how.engine == "torch" else preferred(trainer, how.threads)
-
-
-def plan(specs: Sequence[Run], device: torch.device, most: int | None = None) -> list[list[Run]]:
-    """Stacks the request is trained in: trainings of one shape, learning rates together, at most so many each; with
-    every training all its runs."""
-    most = most or RUNS_PER_STACK[device.type]
-    runs: dict[Run, list[Run]] = {}
-    for spec in dict.fromkeys(specs):
-        runs.setdefault(spec.training, []).append(spec)
-    stacks = []
-    for group in by_shape(trained_once(specs)):
-        group = sorted(group, key=lambda spec: spec.recipe.lr)
-        parts = -(-len(group) // most)
-        size = -(-len(group) // parts)
-        together = [group[first : first + size] for first in range(0, len(group), size)]
-        stacks += [[run for spec in some for run in runs[spec.training]] for some in together]
-    return stacks
-
-
-@cache
-def parameters(run: Run) -> int:
-    return sum(parameter.numel() for parameter in build_stack([run]).parameters())
-
-
-def stacks_of_shard(
-    specs: Sequence[Run], absent: set[str], device: torch.device, shard: tuple[int, int], most: int | None = None
-) -> list[list[Run]]:
-    """This shard's stacks: those that a checkpoint has begun, as they are, then what else is absent.
-
-    Who trains what follows from the request alone, however far other shards are: each run has an owner, and a
-    checkpoint goes on with the owner of its first absent run.
-    """
-    planned = plan(specs, device, most)
-    owner = {spec.id: place % shard[1] for place, stack in enumerate(planned) for spec in stack}
-    begun = store.begun(absent)
-    taken = {spec.id for stack in begun for spec in stack}
-    first = lambda stack: next(spec.id for spec in stack if spec.id in absent)
-    resumed = [stack for stack in begun if owner[first(stack)] == shard[0]]
-    rest = [[spec for spec in stack if spec.id in absent - taken] for stack in planned[shard[0] :: shard[1]]]
-    return resumed + [stack for stack in rest if stack]

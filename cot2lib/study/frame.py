@@ -10,7 +10,7 @@ from functools import cache
 import pandas as pd
 
 from cot2lib import runs
-from cot2lib.runs import finished, records
+from cot2lib.runs import records, store
 from cot2lib.runs.records import Tables
 from cot2lib.specs import Run
 from cot2lib.study.report import PERCENT, RECIPES, Text, bullets
@@ -141,9 +141,7 @@ def of_curves(rows: pd.DataFrame) -> pd.DataFrame:
     if "base_a" not in points or points["base_a"].isna().all():
         return found
     base = points.assign(base=points["base_a"] + points["base_b"]).groupby("id")["base"].agg(["first", "last", "max"])
-    halves = {
-        run: finished.split_half(curve["base_a"].to_numpy(), curve["base_b"].to_numpy()) for run, curve in by_run
-    }
+    halves = {run: store.split_half(curve["base_a"].to_numpy(), curve["base_b"].to_numpy()) for run, curve in by_run}
     right = base.assign(split_half=pd.Series(halves)).rename(columns={"first": "before", "max": "best"})
     shares = right.div(inputs, axis=0).add_prefix("base_")
     return found.join(shares).assign(base_lost=shares["base_best"] - shares["base_last"])

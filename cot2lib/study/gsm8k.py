@@ -11,7 +11,7 @@ from cot2lib.errors import RecordError
 from cot2lib.kit import paths, random
 from cot2lib.kit.random import Site
 from cot2lib.llm import policy, runs
-from cot2lib.llm.policy import Asked, greedy
+from cot2lib.llm.policy import greedy
 from cot2lib.llm.responses import Prompts, respond
 from cot2lib.llm.settings import SMALL, SMOLLM2, LanguageRun
 from cot2lib.llm.stories import Story
@@ -154,11 +154,11 @@ def responses(
     model: nn.Module, tokenizer: Callable, told: list[Story], k: int, thoughts: int, limit: int, seed: int
 ) -> pd.DataFrame:
     """A row for each story: its answer, the tokens of each thought, and the text; greedy but for the thoughts."""
-    asked = Asked.of(told)
+    texts = [story.text for story in told]
     plan = greedy(MTS(k), thoughts, limit, policy.end_tokens(model, tokenizer))
-    made = respond(model, Prompts.of(tokenizer, asked.texts), plan, random.run_keys([seed], Site.ROLLOUT))
+    made = respond(model, Prompts.of(tokenizer, texts), plan, random.run_keys([seed], Site.ROLLOUT))
     drawn = [[]] * len(told) if made.actions is None else made.actions.tolist()  # (response, thought, draw)
     names = lambda tokens: "{" + " ".join(sorted(tokenizer.convert_ids_to_tokens(tokens))) + "}"
     thoughts_told = [" ".join(map(names, each)) for each in drawn]
-    columns = {"story": asked.texts, "answer": asked.answers, "thoughts": thoughts_told}
+    columns = {"story": texts, "answer": [story.answer for story in told], "thoughts": thoughts_told}
     return pd.DataFrame(columns | {"written": made.texts(tokenizer)})

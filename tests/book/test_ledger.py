@@ -9,7 +9,7 @@ import pytest
 from cot2lib import runs
 from cot2lib.errors import SpecError
 from cot2lib.metrics import mean_interval
-from cot2lib.runs import finished
+from cot2lib.runs import store as stores
 from cot2lib.specs.profiles import PROFILES, TWENTY
 from cot2lib.study import measured, policies, sweeps
 from cot2lib.study.book import index, ledger
@@ -54,7 +54,7 @@ def test_requests_for_nothing_are_refused(rows):
 
 
 def test_ledger_without_records_reads_no_store(nothing_shipped, store, monkeypatch):
-    monkeypatch.setattr(finished, "tables", lambda: pytest.fail("the store was read"))
+    monkeypatch.setattr(stores, "tables", lambda: pytest.fail("the store was read"))
     rows = ledger.ledger()
     assert tuple(rows.columns) == ledger.COLUMNS and len(rows) == 2 * len(claims())
     counted = ledger.is_settled(rows)

@@ -14,7 +14,6 @@ import torch
 from builders import SPECS
 
 from cot2lib import cli
-from cot2lib.cli import training
 from cot2lib.errors import RecordError
 from cot2lib.study import sweeps
 from cot2lib.study.book import ledger
@@ -106,7 +105,7 @@ def test_bad_requests_are_one_sentence_and_exit_2(typed, monkeypatch, capsys):
 @pytest.mark.parametrize(
     "arguments, place, says",
     [
-        (["run", "csft", "--retrain"], "cot2lib.runs.run", "goes on from the last checkpoint, about a minute back"),
+        (["run", "csft", "--retrain"], "cot2lib.runs.run", "goes on from the last checkpoint"),
         (["llm", "train"], "cot2lib.llm.runs.train", "goes on from the last checkpoint"),
         (["collect", "sampling"], "cot2lib.study.measured.collect", "begins anew"),
         (["chapters"], "cot2lib.study.chapters.execute", "begins anew"),
@@ -154,7 +153,7 @@ class Worker:
 
 @pytest.fixture
 def workers(monkeypatch):
-    monkeypatch.setattr(training.multiprocessing, "get_context", lambda _: SimpleNamespace(Process=Worker))
+    monkeypatch.setattr(cli.multiprocessing, "get_context", lambda _: SimpleNamespace(Process=Worker))
     monkeypatch.setattr(Worker, "commands", [])
     return Worker
 
@@ -175,7 +174,7 @@ def test_workers_share_their_shard(workers, monkeypatch):
     for shard in ("1/2", "2/2"):
         assert cli.main(["run", "csft", "--workers", "3", "--shard", shard, "--where", "d_model=32"]) == 0
     assert all(command[command.index("--where") :][:2] == ["--where", "d_model=32"] for command in Worker.commands)
-    shares = [training.shard(command[-1]) for command in Worker.commands]
+    shares = [cli.shard(command[-1]) for command in Worker.commands]
     assert sorted(k for k, _ in shares) == list(range(6)) and {n for _, n in shares} == {6}
 
 

@@ -94,8 +94,7 @@ from cot2lib.runs import store
 from cot2lib.tasks import MNNS
 one = spec(seed=42, task=MNNS(1, 4, 2), d_model=16, layers=1, heads=1, steps=200, evaluate_every=100, warmup=10)
 run([one], device="cpu")
-stack, place = store.finished()[one.id]
-print(hash(tuple(weight.numpy().tobytes() for weight in stack.weights(place).values())))
+print(hash(tuple(weight.numpy().tobytes() for weight in store.weights(one.id).values())))
 """
 
 

@@ -3,6 +3,7 @@
 `tests/test_contracts.py` asks of every kind of run that both agree in a few steps; here shapes are drawn.
 """
 
+import json
 import math
 import os
 import subprocess
@@ -209,12 +210,12 @@ def test_a_run_goes_on_with_the_other_engine(store, nothing_shipped, monkeypatch
     assert "optimizer" not in vars(whole), "torch would load its compiler with one"
     stop_at_a_checkpoint(monkeypatch, run, engine=first)
     runs.run([run], device="cpu", engine=then)
-    file, _ = stores.finished()[run.id]
+    row = runs.recorded([run], retrain=True).iloc[0]
     names = {"auto": "fused", "torch": "torch"}
-    assert file.provenance["engine"] == f"{names[first]}, then {names[then]}"
-    for name, value in file.weights(0).items():
+    assert row["engine"] == f"{names[first]}, then {names[then]}"
+    for name, value in stores.weights(run.id).items():
         assert (value - whole.stack.state_dict()[name][0]).abs().max() < 1e-4, name
-    assert len(file.progress.first_losses[0]) == 20
+    assert len(json.loads(row["first_losses"])) == 20
 
 
 def test_a_run_that_diverges_shows_it():

@@ -12,7 +12,7 @@ from cot2lib.kit.random import Site
 
 pytest.importorskip("transformers")
 from cot2lib.llm import models, policy, warm_start
-from cot2lib.llm.policy import Asked, PolicyRecipe, PolicyTrainer
+from cot2lib.llm.policy import PolicyRecipe, PolicyTrainer
 from cot2lib.llm.responses import Prompts, Responses, replay, respond
 from cot2lib.llm.stories import PARTS, stories
 from cot2lib.thoughts import MTS, Base, Dirichlet, Discrete, Gaussian, Gumbel
@@ -36,7 +36,7 @@ def small(tokenizer, seed=0):
 
 def trainer(tokenizer, model=None, **options):
     recipe = PolicyRecipe(**RECIPE | options)
-    return PolicyTrainer(model or small(tokenizer), tokenizer, Asked.of(forty()), recipe, seed=42)
+    return PolicyTrainer(model or small(tokenizer), tokenizer, forty(), recipe, seed=42)
 
 
 def test_word_tokenizer_knows_every_word_of_a_story(tokenizer):
@@ -78,7 +78,7 @@ def alone(model, prompt, actions, tokens):
 def test_objective_has_the_gradient_of_advantage_times_log_density(tokenizer):
     """Of all weights, at equal weights; a thought of K draws weighs as one step (geometric mean)."""
     made = trainer(tokenizer, thoughts=2, k=2, enter=0.0, full=0.1)
-    plan, texts = made.recipe.plan(9, made.ends), made.asked.texts[:2]
+    plan, texts = made.recipe.plan(9, made.ends), [story.text for story in made.problems[:2]]
     assert plan.thoughts == 2 and plan.thought == MTS(2)
     prompts = Prompts.of(tokenizer, texts)
     responses = respond(made.model, prompts, plan, random.run_keys([1], Site.ROLLOUT), 2)
@@ -115,7 +115,7 @@ def test_descend_in_parts_as_at_once(tokenizer):
     for at_once in (None, 1, 2):
         made = trainer(tokenizer, thoughts=2, k=2, enter=0.0, full=0.1, lr=1.0)
         made.at_once, plan = at_once or made.recipe.prompts, made.recipe.plan(9, made.ends)
-        prompts = Prompts.of(tokenizer, made.asked.texts[:3])
+        prompts = Prompts.of(tokenizer, [story.text for story in made.problems[:3]])
         responses = respond(made.model, prompts, plan, random.run_keys([1], Site.ROLLOUT), 2)
         made.optimizer = torch.optim.SGD(made.model.parameters())  # AdamW would hide a factor
         made.descend(prompts, plan, responses, torch.tensor([[1.0, -1.0], [0.5, 0.0], [2.0, -0.5]]))
@@ -192,7 +192,7 @@ def test_steps_make_rewarded_responses_likelier(tokenizer, monkeypatch, case):
 
 def test_evaluate_in_chunks(tokenizer, monkeypatch):
     """Greedy answers do not depend on what is asked beside them; sampled ones are drawn apart."""
-    model, asked, respond_, seen = small(tokenizer), Asked.of(forty()[:10]), policy.respond, []
+    model, asked, respond_, seen = small(tokenizer), forty()[:10], policy.respond, []
     plan = policy.greedy(Base(), 2, 5, (tokenizer.eos_token_id,))
     whole = policy.evaluate(model, tokenizer, asked, plan)
     monkeypatch.setattr(policy, "AT_ONCE", 3)

@@ -12,10 +12,11 @@ from cot2lib.kit.frozen import from_data, to_data
 from cot2lib.thoughts import MTS, Dirichlet
 
 pytest.importorskip("transformers")
-from cot2lib.kit.files import load_tensors
+from cot2lib.kit.files import save_tensors
 from cot2lib.llm import models, policy, runs
 from cot2lib.llm.policy import PolicyRecipe, PolicyTrainer
 from cot2lib.llm.settings import LanguageRun, WarmStart
+from cot2lib.runs import store as kept
 
 START = WarmStart(sums=2, problems=60, steps=20, batch=8, width=16, layers=1)
 RUN = LanguageRun(PolicyRecipe(8, 3, 4, 1e-2, limit=10, thoughts=2, k=2), START, held_out=12)
@@ -88,17 +89,16 @@ def test_warm_is_trained_once(trained, monkeypatch):
     first = runs.warm(START)[0]
     monkeypatch.setattr(runs.warm_start, "train", lambda *_: pytest.fail("it is stored"))
     assert all(torch.equal(*pair) for pair in zip(first.parameters(), runs.warm(START)[0].parameters()))
-    weights, start = load_tensors(runs._path(RUN.id, "run"))[0], dict(first.named_parameters())
+    weights, start = kept.load(runs.entry(RUN).finished)[0], dict(first.named_parameters())
     assert all((value - start[name]).abs().max() > 1e-4 for name, value in weights.items())
 
 
 def test_train_interrupted_ends_where_it_would_have(trained, tmp_path, monkeypatch):
     """Its evaluations, its log and every weight; before the first step there is nothing to keep."""
-    whole, log, weights = trained, runs.finished(RUN)["log"], load_tensors(runs._path(RUN.id, "run"))[0]
+    whole, log, weights = trained, runs.finished(RUN)["log"], kept.load(runs.entry(RUN).finished)[0]
     monkeypatch.setenv("COT2_STORE", str(tmp_path))
     monkeypatch.setattr(policy.answers, "rewards", varied)
-    monkeypatch.setattr(runs, "CHECKPOINT_SECONDS", -1)
-    monkeypatch.setattr(runs, "SAVING", 0)
+    monkeypatch.setattr(kept, "pause", lambda spent: -1)
     taken, step = [], PolicyTrainer.step
 
     def stepped(trainer):
@@ -111,11 +111,11 @@ def test_train_interrupted_ends_where_it_would_have(trained, tmp_path, monkeypat
     for stop in (0, 5):
         with pytest.raises(KeyboardInterrupt):
             runs.train(RUN)
-        assert runs._path(RUN.id, "checkpoint").exists() == (stop > 0)
+        assert runs.entry(RUN).checkpoint.exists() == (stop > 0)
     stop = None
     assert runs.train(RUN).equals(whole) and taken == list(range(1, 9)) and runs.finished(RUN)["log"] == log
-    assert all(torch.equal(value, weights[name]) for name, value in load_tensors(runs._path(RUN.id, "run"))[0].items())
-    assert not runs._path(RUN.id, "checkpoint").exists()
+    assert all(torch.equal(value, weights[name]) for name, value in kept.load(runs.entry(RUN).finished)[0].items())
+    assert not runs.entry(RUN).checkpoint.exists()
 
 
 def test_train_evaluates_on_what_is_held_out(store, monkeypatch):
@@ -132,17 +132,17 @@ def test_train_evaluates_on_what_is_held_out(store, monkeypatch):
 def test_some_stories_are_of_all_numbers_of_sums_and_unseen_ones_differ():
     some = runs.some_stories(WarmStart(sums=3, brief=0.0), 30, "training")
     assert [story.chain.count("=") for story in some[:6]] == [1, 2, 3] * 2 and len(some) == 30
-    seen, unseen = (set(runs.asked(RUN, None, part).texts) for part in ("training", "new numbers"))
+    seen, unseen = ({story.text for story in runs.asked(RUN, None, part)} for part in ("training", "new numbers"))
     assert not seen & unseen
 
 
 def test_train_and_warm_name_damaged_files(store):
-    runs.save_tensors(runs._path(START.id, "start"), {"x": torch.zeros(1)}, {})
+    start = runs.entry(START)
+    start.finish({"x": torch.zeros(1)}, {})
     with pytest.raises(RecordError, match="does not hold the weights of its model"):
         runs.warm(START)
-    runs._path(START.id, "start").unlink()
-    path = runs._path(RUN.id, "checkpoint")
-    runs.save_tensors(path, {"weights.x": torch.zeros(1)}, {"taken": 1, "log": [], "evaluations": [], "seconds": 0.0})
+    start.finished.unlink()
+    save_tensors(runs.entry(RUN).checkpoint, {"weights.x": torch.zeros(1)}, {"format": kept.FORMAT})
     with pytest.raises(RecordError, match="does not fit its run"):
         runs.train(RUN)
 
@@ -159,7 +159,7 @@ def test_loaded_trains_the_last_layers_of_a_pretrained_model(monkeypatch):
     model, _ = runs.loaded(replace(RUN, model="smollm2", layers=2))
     trained = {name.split(".")[2] for name, p in model.named_parameters() if p.requires_grad}
     assert trained == {"2", "3"}
-    told = runs.asked(replace(RUN, model="smollm2"), tokenizer, "training").texts[0]
+    told = runs.asked(replace(RUN, model="smollm2"), tokenizer, "training")[0].text
     assert told.startswith("<user> ") and told.endswith("Answer with the number. <model>")
 
 

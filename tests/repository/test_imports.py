@@ -24,8 +24,8 @@ LEVELS = [
     {"testing"},
     {"specs"},  # a run loads its trainer, which knows runs, when it is asked for it
     {"training", "policy_gradient"},
-    {"llm"},
     {"runs", "passk", "interventions"},
+    {"llm"},
     {"study"},
     {"cli"},
 ]

@@ -8,7 +8,6 @@ from builders import SPECS
 
 from cot2lib import runs
 from cot2lib.runs import store as stores
-from cot2lib.runs import train
 from cot2lib.training.supervised import SupervisedTrainer
 
 
@@ -28,7 +27,7 @@ def trained(tmp_path_factory):
                     parameter.add_(1.0)
             trainer.progress.curves[-1]["loss"] = [7.0]
             made = {"device": "another", "threads": 1, "commit": "newer", "date": "2026-01-01"}
-            stores.save_finished(trainer, made)
+            stores.Entry([trainer.spec.id]).finish(*stores.results(trainer, made))
     return first, again
 
 
@@ -61,16 +60,18 @@ def interrupted(store, nothing_shipped, monkeypatch):
     """Interrupt training of some runs right after a checkpoint at step 40 of 60; returns the checkpoint."""
 
     def interrupt(specs):
-        save = stores.save_checkpoint
+        save = stores.Entry.save
 
-        def stop(trainer, provenance):
-            if trainer.progress.step == 40:
-                save(trainer, provenance | {"commit": "before"})
+        def stop(entry, state):
+            tensors, meta = state()
+            if meta["progress"]["step"] == 40:
+                meta["provenance"]["commit"] = "before"
+                save(entry, lambda: (tensors, meta))
                 raise Interrupt
 
         with monkeypatch.context() as patched, pytest.raises(Interrupt):
-            patched.setattr(train, "CHECKPOINT_SECONDS", -1)
-            patched.setattr(stores, "save_checkpoint", stop)
+            patched.setattr(stores, "pause", lambda spent: -1)
+            patched.setattr(stores.Entry, "save", stop)
             runs.run(specs)
         return next(store.glob("*.checkpoint.safetensors"))
 

@@ -40,17 +40,3 @@ def test_pack_refuses_values_that_do_not_fit():
     for value in (1.000001, 2.0**70, np.inf):
         with pytest.raises(RecordError, match="loss of a curve has more than 5 decimals or is too large"):
             packed.pack(pd.DataFrame({"id": ["a"], "loss": [value]}))
-
-
-def test_unpack_refuses_bytes_of_another_kind():
-    for content in (b"[]\n", b"{}\n", b"5\n", b"\n", b"{", b"", b'{"ids": {}, "points": 1, "columns": []}\n'):
-        with pytest.raises(ValueError):
-            packed.unpack(lzma.compress(content))
-
-
-def test_unpack_refuses_points_of_no_run_and_a_lost_end():
-    whole = lzma.decompress(packed.pack(table([("a", 1, 2), ("b", 3, None)])))
-    with pytest.raises(ValueError, match="47 bytes where 2 points of 2 columns have others"):
-        packed.unpack(lzma.compress(whole[:-1]))
-    with pytest.raises(ValueError, match="a point of no run"):
-        packed.unpack(lzma.compress(whole.replace(b'["a", "b"]', b'["a"]')))

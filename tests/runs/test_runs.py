@@ -17,8 +17,9 @@ from builders import SPECS, short
 from cot2lib import cli, runs
 from cot2lib.errors import RecordError, SpecError
 from cot2lib.kit import frozen, timing
-from cot2lib.runs import finished, lookup, records, store
+from cot2lib.runs import lookup, records, store
 from cot2lib.runs.collect import collect as merge
+from cot2lib.runs.train import plan
 from cot2lib.study import sweeps
 from cot2lib.thoughts import Base
 from cot2lib.training.supervised import SupervisedTrainer
@@ -28,7 +29,7 @@ TIMED = ["seconds", "date"]
 
 def ship(folder):
     """Ship the runs of the store, without weights."""
-    records.ship("tiny.quick", finished.tables(), {}, folder)
+    records.ship("tiny.quick", store.tables(), {}, folder)
 
 
 def test_run_gives_one_row_per_spec_in_order(kept):
@@ -63,16 +64,15 @@ def test_by_profile_leaves_out_what_is_not_recorded(kept, nothing_shipped):
 
 def test_run_reads_the_store_only_for_what_is_not_shipped(kept, nothing_shipped, monkeypatch):
     ship(nothing_shipped)
-    monkeypatch.setattr(store, "finished_files", lambda: pytest.fail("the store was read"))
+    monkeypatch.setattr(store, "tables", lambda: pytest.fail("the store was read"))
     assert len(runs.run(SPECS)) == 3 and len(runs.curves(SPECS)) == 9
     assert len(runs.by_profile({"quick": SPECS})[0]) == 3
 
 
-def test_finished_tables_are_made_once_per_file(kept, monkeypatch):
-    first = finished.tables()
+def test_a_finished_stack_is_read_once(kept, monkeypatch):
+    first = store.tables()
     monkeypatch.setattr(store, "load_meta", lambda path: pytest.fail("read again"))
-    monkeypatch.setattr(finished, "accuracies", lambda *args: pytest.fail("made again"))
-    pd.testing.assert_frame_equal(first[0], finished.tables()[0])
+    pd.testing.assert_frame_equal(first[0], store.tables()[0])
 
 
 def test_run_ignores_shipped_records_under_retrain(kept, nothing_shipped, monkeypatch):
@@ -94,7 +94,8 @@ def test_load_gives_the_trained_model(kept):
     assert runs.load(short("discrete", 43)).runs == 1, "which was missing"
 
 
-def test_load_stack_takes_runs_of_one_shape(store, nothing_shipped):
+def test_load_stack_takes_runs_of_one_shape(kept):
+    """Weights of another training are none, however alike the two are."""
     for other in (short("cot2", 42, budget=2), short("cot2", 44, lr=1e-3)):
         with pytest.raises(RecordError, match="no trained weights of run"):
             runs.load_stack([SPECS[0], other], missing="error")
@@ -150,17 +151,13 @@ class Readers(Base):
     """A rule as a reader writes it."""
 
 
-def test_runs_of_a_readers_rule_stay_in_the_store(kept, monkeypatch):
-    """A process that has not defined the rule reads what else is there; `collect` takes no such run."""
+def test_runs_of_a_readers_rule_stay_in_the_store(kept):
+    """`collect` takes none of them."""
     own = replace(SPECS[0], thought=Readers())
     runs.run([own])
     assert len(runs.run([own], "error")) == 1
     with pytest.raises(SpecError, match="Readers is defined outside the package: runs with it stay"):
         merge("tiny.quick", [own, SPECS[1]])
-    store.read.cache_clear()
-    finished._stack_tables.cache_clear()
-    monkeypatch.setattr(frozen, "OUTSIDE", {})
-    assert set(store.finished()) == {spec.id for spec in SPECS} == set(runs.run(SPECS, "error")["id"])
     merge("tiny.quick", SPECS)
     assert len(records.shipped()[0]) == 3
 
@@ -173,9 +170,8 @@ def test_a_checkpoint_of_a_readers_rule_is_left_alone(interrupted, monkeypatch):
 
 
 def test_plan_stacks_runs_of_one_shape():
-    device = torch.device("cpu")
     many = [short("cot2", seed, lr=lr) for seed in range(20) for lr in (1e-3, 2e-3)] + [short("discrete", 1)]
-    stacks = runs.plan([*many, many[0]], device)
+    stacks = plan([*many, many[0]], {spec.id for spec in many}, torch.device("cpu"), (0, 1))
     assert sorted(len(stack) for stack in stacks) == [1, 12, 14, 14]
     assert {s.id for stack in stacks for s in stack} == {s.id for s in many}
     assert sum(len({s.recipe.lr for s in stack}) for stack in stacks) == 5, "learning rates keep together"

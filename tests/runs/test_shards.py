@@ -11,7 +11,7 @@ import torch
 from builders import short
 
 from cot2lib import runs
-from cot2lib.runs import collect, records, train
+from cot2lib.runs import collect, records
 from cot2lib.runs import store as stores
 from cot2lib.training import trainer
 
@@ -22,7 +22,7 @@ DISK = ("open", "os.chmod", "os.remove", "os.rename", "tempfile.mkstemp")  # wha
 @pytest.fixture(autouse=True)
 def plain(nothing_shipped, monkeypatch):
     """Nothing shipped, a checkpoint after every segment, and one commit."""
-    monkeypatch.setattr(train, "CHECKPOINT_SECONDS", -1)
+    monkeypatch.setattr(stores, "pause", lambda spent: -1)
     monkeypatch.setattr(trainer, "SEGMENT", SEGMENT)
     monkeypatch.setenv("COT2_COMMIT", "test")
 
@@ -60,7 +60,7 @@ def killed(specs, folder, shard, count, monkeypatch):
             os._exit(0 if sys.exc_info()[0] is None else 1)
     ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     assert ended in (0, -signal.SIGKILL)
-    return ended < 0 and not stores.finished(folder)
+    return ended < 0 and stores.tables(folder)[0].empty
 
 
 def collected(specs, folder, source, out, monkeypatch):
@@ -80,14 +80,14 @@ def test_kills_over_two_stores_and_a_merge_lose_nothing(tmp_path, monkeypatch, k
     while done < kills:
         shard = done % 2
         done += killed(specs, stacks["second" if shard else "first"], (shard, 2), draw.randrange(3, 20), monkeypatch)
-        assert not any(stores.finished(stacks[name]) for name in ("first", "second")), (
+        assert all(stores.tables(stacks[name])[0].empty for name in ("first", "second")), (
             "more steps would see more kills"
         )
     assert list(tmp_path.glob(f"*/*{stores.CHECKPOINT}")), "something was kept on the way"
     trains(specs, stacks["first"], (0, 2), monkeypatch)
     trains(specs, stacks["second"], (1, 2), monkeypatch)
     trains(specs, stacks["whole"], (0, 1), monkeypatch)
-    assert not set(stores.finished(stacks["first"])) & set(stores.finished(stacks["second"]))
+    assert not set(stores.tables(stacks["first"])[0]["id"]) & set(stores.tables(stacks["second"])[0]["id"])
     parts = collected(specs, stacks["first"], [stacks["second"]], tmp_path / "merged", monkeypatch)
     whole = collected(specs, stacks["whole"], [], tmp_path / "plain", monkeypatch)
     assert len(parts[0]) == len(specs)

@@ -12,7 +12,7 @@ from builders import evaluate
 from cot2lib import runs
 from cot2lib.kit import paths
 from cot2lib.kit.files import load_meta
-from cot2lib.runs import finished, records
+from cot2lib.runs import records, store
 from cot2lib.specs import GRPOSpec, from_data
 from cot2lib.specs.run import Embedding
 from cot2lib.tasks import MNNS
@@ -82,14 +82,15 @@ PARTS = pytest.mark.parametrize("quick", [True, pytest.param(False, marks=pytest
 
 
 def test_rows_are_those_of_their_specs_and_curves():
-    for rows in records._shipped(*records._key(None)).tables.values():
+    for stem in records.stems(paths.records()):
+        rows = records.read_runs(stem, paths.records())
         curves = records.shipped_curves(rows["id"])
         assert [from_data(json.loads(text)).id for text in rows["spec"]] == rows["id"].tolist()
         assert rows["id"].is_unique and not curves.duplicated(["id", "step"]).any()
         points = dict(tuple(curves.groupby("id")))
         assert points.keys() == set(rows["id"])
         for _, row in rows.iterrows():
-            made = finished.accuracies(points[row["id"]], row["inputs_a"], row["inputs_b"])
+            made = store.accuracies(points[row["id"]], row["inputs_a"], row["inputs_b"])
             assert row[list(made)].to_dict() == pytest.approx(made, abs=1e-9), row["id"]
             assert all(0 <= row[name] <= 1 for name in records.SHARES)
 
@@ -102,9 +103,9 @@ def test_shipped_records_replay(quick):
     """
     rows, drifted = records.shipped_runs().set_index("id"), []
     for run in looked_at(replayable(), quick):
-        trainer = runs.make_trainer([run], runs.How(torch.device("cpu"), engine="torch"))
+        trainer = runs.make_trainer([run], torch.device("cpu"), engine="torch")
         trainer.advance(STEPS)
-        expected = torch.tensor(records.first_losses(rows.loc[run.id]))[:STEPS]
+        expected = torch.tensor(json.loads(rows.loc[run.id, "first_losses"]))[:STEPS]
         apart = (trainer.losses[0, :STEPS].double() - expected).abs()
         if isinstance(run, GRPOSpec):
             turned = (apart * run.recipe.batch * run.group).round()

@@ -1,5 +1,7 @@
 """Checkpoints of the store, and its files after damage."""
 
+from functools import partial
+
 import pytest
 import torch
 from builders import SPECS, short
@@ -8,12 +10,13 @@ from safetensors.torch import save_file
 from cot2lib import runs
 from cot2lib.errors import RecordError
 from cot2lib.kit.files import load_tensors, save_tensors
-from cot2lib.runs import finished, records, store
+from cot2lib.runs import records
+from cot2lib.runs import store as stores
 from cot2lib.runs.collect import collect
-from cot2lib.runs.train import stacks_of_shard
+from cot2lib.runs.train import plan
+from cot2lib.specs import to_data
 from cot2lib.training.supervised import SupervisedTrainer
 
-PARTS = ("format", "specs", "progress", "held_out", "provenance")
 MANY = [short("cot2", seed) for seed in (42, 43, 44, 45)]
 
 
@@ -31,7 +34,7 @@ def test_a_checkpoint_is_found_by_the_runs_in_it(interrupted, starts):
 
 def test_a_checkpoint_outlives_the_recording_of_other_runs(interrupted, starts, store, nothing_shipped):
     runs.run(MANY[:1])
-    records.ship("tiny.quick", finished.tables(), {}, nothing_shipped)
+    records.ship("tiny.quick", stores.tables(), {}, nothing_shipped)
     for path in store.glob("*"):
         path.unlink()
     records.shipped()
@@ -55,17 +58,25 @@ def test_shards_do_not_train_a_checkpoint_twice(interrupted):
     specs = [short("discrete", 42), *MANY[:2], short("discrete", 43)]
     interrupted(MANY[:2])
     for order in ((0, 1), (1, 0)):
-        shares = [stacks_of_shard(specs, {s.id for s in specs}, torch.device("cpu"), (k, 2)) for k in order]
+        shares = [plan(specs, {s.id for s in specs}, torch.device("cpu"), (k, 2)) for k in order]
         trained = [s.id for share in shares for stack in share for s in stack]
         assert sorted(trained) == sorted(s.id for s in specs)
 
 
+def test_checkpoints_that_share_a_run_do_not_both_go_on(interrupted):
+    checkpoint = interrupted(MANY[:2])
+    tensors, meta = load_tensors(checkpoint)
+    both = {name: [meta[name][0], f(MANY[2])] for name, f in (("ids", lambda run: run.id), ("specs", to_data))}
+    save_tensors(checkpoint.with_name(f"later{stores.CHECKPOINT}"), tensors, meta | both)
+    assert stores.begun({run.id for run in MANY}) == [MANY[:2]]
+
+
 def test_resume_refuses_a_checkpoint_of_other_runs(interrupted):
     checkpoint = interrupted(MANY[:1])
-    trainer = SupervisedTrainer([MANY[1]])
-    checkpoint.rename(store.stack_path(trainer.specs, checkpoint=True))
+    trainer, entry = SupervisedTrainer([MANY[1]]), stores.Entry([MANY[1].id])
+    checkpoint.rename(entry.checkpoint)
     with pytest.raises(RecordError, match=r"does not fit its runs .*; delete it"):
-        store.resume(trainer)
+        entry.resume(partial(stores.restore, trainer))
 
 
 def test_a_store_that_cannot_be_written_is_named_before_training(tmp_path, nothing_shipped, monkeypatch, starts):
@@ -90,7 +101,7 @@ def refused(path, use, says):
 @pytest.fixture
 def stack_file(kept):
     """The file of the second run, alone in its stack, beside that of the others."""
-    return store.stack_path(SPECS[1:2])
+    return stores.Entry([SPECS[1].id]).finished
 
 
 def uses(spec):
@@ -117,7 +128,7 @@ def test_a_flipped_bit_of_a_finished_stack_is_noticed(stack_file):
     """In its length, its header, its results, its checksum, its tensors, its last byte."""
     whole = stack_file.read_bytes()
     header = int.from_bytes(whole[:8], "little")
-    results = [whole.index(name) + 12 for name in (b"curves", b"seconds", b"sha256")]
+    results = [whole.index(name) + 12 for name in (b"curves", b"rows", b"sha256")]
     for place, position in enumerate([0, 9, *results, 8 + header, *range(8 + header, len(whole), 19973), -1]):
         spoilt = bytearray(whole)
         spoilt[position] ^= 1 << place % 8
@@ -128,53 +139,30 @@ def test_a_flipped_bit_of_a_finished_stack_is_noticed(stack_file):
     assert len(runs.run(SPECS[1:2], "error")) == 1
 
 
-def test_a_link_to_nothing_is_named(kept):
-    link = kept / "elsewhere.safetensors"
-    link.symlink_to(kept.parent / "gone.safetensors")
-    for use in uses(SPECS[1])[1:]:
-        refused(link, use, "cannot be read (No such file")
-    link.unlink()
-    assert len(runs.run(SPECS, missing="error")) == 3
+def test_a_file_of_another_version_is_named(interrupted, stack_file):
+    """Finished or in training."""
+    for path, spec in ((interrupted(MANY[3:]), MANY[3]), (stack_file, SPECS[1])):
+        tensors, meta = load_tensors(path)
+        save_tensors(path, tensors, meta | {"format": 2})
+        refused(
+            path,
+            lambda spec=spec: runs.run([spec]),
+            "by another version of cot2lib; collect it with that one",
+        )
+        path.unlink()
 
 
-def faults(tensors, meta):
-    """What both kinds of file lack, or have of another kind: contents with one fault each."""
-    yield from ((tensors, {name: value for name, value in meta.items() if name != part}) for part in PARTS)
-    others = [("format", 99), *(("specs", other) for other in (3, [], [{"kind": "Later"}], [{"kind": "RunSpec"}]))]
-    yield from ((tensors, meta | {part: other}) for part, other in others)
-    yield tensors, meta | {"progress": meta["progress"] | {"mood": "good"}}
-
-
-def assert_named(path, contents, use):
-    """Whatever a file holds of these contents, its use says so and names the file; then it is put back."""
-    whole = path.read_bytes()
-    for tensors, meta in contents:
-        save_tensors(path, tensors, meta)
-        with pytest.raises(RecordError) as raised:
-            use()
-        said = str(raised.value)
-        assert path.name in said and said.endswith(("delete it.", "move the file away.")) and "\n" not in said
-    path.write_bytes(whole)
-    use()
-
-
-def test_a_checkpoint_with_another_part_is_named(interrupted):
+def test_a_checkpoint_with_other_weights_is_named(interrupted):
     checkpoint = interrupted(MANY[:1])
     tensors, meta = load_tensors(checkpoint)
-    weight, strange = "weights.transformer.wte.weight", torch.zeros(1, 2, 3)
-    spoilt = [{}, tensors | {weight: strange}, tensors | {"optimizer.999.exp_avg": strange}]
-    contents = [*faults(tensors, meta), *((each, meta) for each in spoilt)]
-    assert_named(checkpoint, contents, lambda: runs.run(MANY[:1]))
-
-
-def test_a_finished_stack_with_another_part_is_named(stack_file):
-    tensors, meta = load_tensors(stack_file)
-    parts = [meta | {"held_out": []}, meta | {"progress": meta["progress"] | {"curves": []}}]
-    assert_named(
-        stack_file,
-        [*faults(tensors, meta), *((tensors, each) for each in parts)],
-        lambda: runs.run(SPECS[1:2], "error"),
-    )
+    strange = torch.zeros(1, 2, 3)
+    for spoilt in (
+        {},
+        tensors | {"weights.transformer.wte.weight": strange},
+        tensors | {"optimizer.999.exp_avg": strange},
+    ):
+        save_tensors(checkpoint, spoilt, meta)
+        refused(checkpoint, lambda: runs.run(MANY[:1]), "does not fit its runs")
 
 
 def test_a_file_of_another_program_is_named(kept):

@@ -17,7 +17,7 @@ from ragged import Ragged
 
 from cot2lib import MTS, Base, Discrete, GRPOSpec, Rule, RunSpec, Sampled, Thought, runs
 from cot2lib.errors import CoT2Error
-from cot2lib.runs import finished
+from cot2lib.runs import store
 from cot2lib.specs import Model, Recipe, Supervision
 from cot2lib.specs import Supervision as Shown
 from cot2lib.tasks import MNNS, ProntoQA, ProsQA
@@ -181,7 +181,7 @@ def end_of(number, monkeypatch, folder):
         if any("Wrong" in note for note in getattr(error, "__notes__", ())):
             return "noted"
         return f"{number}, {member}: {type(error).__name__}: {str(error)[:200]}"
-    points = finished.tables()[1]["loss"].dropna()
+    points = store.tables()[1]["loss"].dropna()
     finite = bool(points.map(math.isfinite).all() and rows[["last", "best"]].map(math.isfinite).all(axis=None))
     return "trained" if finite else f"{number}, {member}: trained to no numbers"
 

@@ -233,7 +233,7 @@ def test_a_shared_training_goes_on_after_a_kill(store, nothing_shipped, monkeypa
     monkeypatch.setenv("COT2_STORE", f"{store}-whole")
     whole = runs.run(asked, device="cpu", engine="torch")
     monkeypatch.setenv("COT2_STORE", str(store))
-    monkeypatch.setattr(runs.train, "CHECKPOINT_SECONDS", -1.0)
+    monkeypatch.setattr(runs.store, "pause", lambda spent: -1)
     finish = StackTrainer._record
 
     def killed(trainer):

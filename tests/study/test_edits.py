@@ -8,7 +8,7 @@ import torch
 from cot2lib import interventions, runs
 from cot2lib.locality import masks
 from cot2lib.model import GPT2Stack
-from cot2lib.runs import How, Taught, make_trainer
+from cot2lib.runs import Taught, make_trainer
 from cot2lib.specs.profiles import grpo, spec
 from cot2lib.study.controls import measure
 from cot2lib.study.graph_runs import placed
@@ -152,7 +152,7 @@ def test_along_edits_a_training_on_its_way(monkeypatch):
     found = measure.on_the_way([run])
     assert list(found) == ["id", "step", *measure.COLUMNS[1:]] and found["step"].unique().tolist() == [12, 120]
     assert set(found["edit"]) == set(measure.ASKED) and set(found["id"]) == {run.id}
-    trainer = make_trainer([run], How(torch.device("cpu")))
+    trainer = make_trainer([run], torch.device("cpu"))
     trainer.train()
     last = measure.after_edits(trainer.stack, [run])
     assert found[found["step"] == 120][last.columns].reset_index(drop=True).equals(last)

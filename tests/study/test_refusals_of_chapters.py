@@ -6,7 +6,7 @@ from builders import QUESTIONS, small_specs
 
 from cot2lib import passk, policy_gradient, spec
 from cot2lib.errors import CoT2Error
-from cot2lib.llm import answers, gsm8k, models
+from cot2lib.llm import gsm8k, models
 from cot2lib.llm.policy import PolicyRecipe
 from cot2lib.llm.responses import Plan, Prompts
 from cot2lib.llm.settings import LanguageRun
@@ -123,7 +123,6 @@ REFUSALS = [
     ("thoughts=-1", lambda: Plan(Base(), -1, 1)),
     ("a prompt is empty", lambda: Prompts.of(lambda ids: {"input_ids": ids}, [[]])),
     ("a prompt is empty", lambda: Prompts.of(lambda ids: {"input_ids": ids}, [])),
-    ("2 responses for 1 answers", lambda: answers.rewards(["4", "4"], [4])),
     ("part='x'", lambda: gsm8k.load("x", "nowhere")),
     ("train.jsonl: No such file", lambda: gsm8k.load("training", "nowhere")),
     ("copy FOLDER here", lambda: models.pretrained("nowhere")),

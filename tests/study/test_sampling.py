@@ -7,7 +7,7 @@ from cot2lib import passk, runs
 from cot2lib.decode import decode, rules
 from cot2lib.errors import RecordError
 from cot2lib.passk import answer_chances, answer_counts, measure
-from cot2lib.runs import manifest
+from cot2lib.runs import records
 from cot2lib.study import measured, sampling, sweeps
 from cot2lib.thoughts import Base, Discrete
 from cot2lib.training.data import stack_data
@@ -114,7 +114,7 @@ def test_collect_measures_and_ships(store, nothing_shipped, monkeypatch):
         measured.measure("sampling")
     runs.run(specs)
     path = measured.measure("sampling")
-    assert path.name == "sampling.quick.passk.csv" and "sampling.quick.passk.csv" in manifest.listed(nothing_shipped)
+    assert path.name == "sampling.quick.passk.csv" and "sampling.quick.passk.csv" in records.listed(nothing_shipped)
     table = measured.read("sampling")
     assert set(table["id"]) == {s.id for s in specs} and {"device", "torch", "commit", "date"} <= set(table.columns)
 

@@ -54,7 +54,7 @@ def test_llm_train_collect_and_read(store, tiny, tmp_path, monkeypatch, capsys):
     assert all((a - b).abs().max() < 1e-3 for a, b in zip(stored.parameters(), after.parameters()))
     elsewhere = tmp_path / "elsewhere"
     shutil.copytree(store, elsewhere)
-    (store / "llm" / f"{tiny.id}.run.safetensors").unlink()
+    runs.entry(tiny).finished.unlink()
     assert gsm8k_runs.collect("quick").shape == table.shape  # what is shipped stays
     monkeypatch.setenv("COT2_RECORDS", str(tmp_path / "none"))
     measured.collect("gsm8k", "quick", [elsewhere])  # from another machine's store
@@ -130,6 +130,6 @@ def test_train_by_the_papers_path_from_folders(store, qwen, device, monkeypatch)
     log = pd.DataFrame(runs.finished(run)["log"])
     assert log["thoughts"].tolist() == [0, 0, 0, 3] and log["reward"].tolist() == [0.5] * 4
     start = dict(models.pretrained(run.model)[0].named_parameters())
-    trained = runs.load_tensors(runs._path(run.id, "run"))[0]
+    trained = runs.store.load(runs.entry(run).finished)[0]
     assert set(trained) == set(start)
     assert all((value - start[name]).abs().max() > 0 for name, value in trained.items() if "norm" not in name)

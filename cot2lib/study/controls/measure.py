@@ -22,7 +22,7 @@ from cot2lib.kit import random
 from cot2lib.kit.random import Site
 from cot2lib.locality import masks
 from cot2lib.model import GPT2Stack
-from cot2lib.runs import How, make_trainer
+from cot2lib.runs import make_trainer
 from cot2lib.specs import GRPOSpec, Run, RunSpec
 from cot2lib.study.controls.runs import ALONG, CARRIED, FIVE, numbers, one_more, own_rule
 from cot2lib.supervision import ancestors, graph_of
@@ -176,7 +176,7 @@ def along() -> pd.DataFrame:
 
 def on_the_way(specs: Sequence[RunSpec]) -> pd.DataFrame:
     """Train runs of one shape on the CPU and edit their thoughts: a row for each run, point and edit of `ASKED`."""
-    trainer, found = make_trainer(specs, How(torch.device("cpu"))), []
+    trainer, found = make_trainer(specs, torch.device("cpu")), []
     steps = {point * specs[0].recipe.evaluate_every for point in POINTS}
 
     def ask(_: int) -> None:
@@ -218,7 +218,7 @@ def tuned(specs: Sequence[RunSpec], stack: GPT2Stack | None, share: float) -> pd
     """
     recipe = replace(specs[0].recipe, steps=STEPS, evaluate_every=STEPS, schedule="constant", warmup=0)
     asked = [replace(run, task=MORE, recipe=recipe, thought=own_rule(run)) for run in specs]
-    trainer = make_trainer(asked, How(torch.device("cpu")))
+    trainer = make_trainer(asked, torch.device("cpu"))
     few = [some(rows, run.seed, share) for rows, run in zip(trainer.data.train, asked)]
     trainer.data = replace(trainer.data, train=few)
     if stack is not None:

@@ -9,7 +9,6 @@ import pandas as pd
 from jaxtyping import Float
 from matplotlib.axes import Axes
 
-from cot2lib.runs.train import parameters
 from cot2lib.specs.profiles import PROFILES
 from cot2lib.study import frame, graph_runs, graphs, look, show
 from cot2lib.study.frame import called
@@ -22,6 +21,7 @@ from cot2lib.study.series import BLUE, GREEN, GREY, ORANGE, YELLOW
 from cot2lib.tasks import ProsQA
 from cot2lib.tasks.prosqa import published
 from cot2lib.tasks.variants import INPUTS
+from cot2lib.training.supervised import build_stack
 
 MOST_SIZE = 420.0  # of a node that holds a whole thought
 ALL = "all"
@@ -84,7 +84,8 @@ def size() -> str:
     """Describe the shape and the number of parameters of models of all hops."""
     run = whole("cot2")
     shape = [called(name, getattr(run.model, name)) for name in ("layers", "heads", "d_model")]
-    return f"{', '.join(shape)}; {parameters(run):,} parameters"
+    parameters = sum(parameter.numel() for parameter in build_stack([run]).parameters())
+    return f"{', '.join(shape)}; {parameters:,} parameters"
 
 
 def used(rows: pd.DataFrame) -> pd.DataFrame:
