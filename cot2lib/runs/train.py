@@ -53,7 +53,7 @@ def run(
         shard: (k, n): train every n-th stack of the request starting with the k-th, return what is known then.
         threads: CPU threads while training. By default torch takes one, since the matrices are small, and the fused
             engine trains as many runs at a time as torch has threads.
-        engine: "auto": the fused engine (`cot2lib.training.engines`) where it applies; "torch": never.
+        engine: "auto": the fused engine (`cot2lib.training.fused`) where it applies; "torch": never.
         stack: most trainings side by side, by default as `RUNS_PER_STACK` says; a large GPU takes more.
 
     Raises:
