@@ -56,8 +56,8 @@ TABLES = {
     "edits": Measured(
         "answers", "id edit dose inputs before right follows", "controls.measure:edits", "controls.runs:thinking"
     ),
-    "steps": Measured(
-        "read", "id edit dose inputs before right follows", "controls.measure:steps", "controls.steps:asked"
+    "reads": Measured(
+        "answers", "id edit dose inputs before right follows", "controls.measure:steps", "controls.steps:asked"
     ),
     "along": Measured("edits", "id step edit dose inputs before right follows", "controls.measure:along"),
     "transfer": Measured("tuned", "control seed start share shown before right", "controls.measure:transfer"),

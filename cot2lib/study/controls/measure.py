@@ -1,4 +1,4 @@
-"""What `cot2 measure` measures on models of the controls: `edits`, `steps`, `along` and `transfer`.
+"""What `cot2 measure` measures on models of the controls: `edits`, `reads` (by `steps`), `along` and `transfer`.
 
 Edits come from `cot2lib.interventions`. Models that were fed arrows have no thoughts to edit, and are only decoded, as
 are models of several lengths. `along` edits models during training: a model may be right before it follows what it is

@@ -1,6 +1,6 @@
 """What each step reads: outcomes of the second block of predictions, and how they are drawn.
 
-Runs are those of `steps`, by cell; `cot2 measure steps` asks trained ones what their steps read.
+Runs are those of `steps`, by cell; `cot2 measure reads` asks trained ones what their steps read.
 """
 
 from collections.abc import Sequence
@@ -58,7 +58,7 @@ def read(seeds: Sequence[int], retrain: bool = False, device: str = "auto") -> t
             [measure.steps([run for run in group if run in set(asked)], retrain=True) for group in looked]
         )
     else:
-        answers = measured.read("steps")
+        answers = measured.read("reads")
     rows = placed(frame.tidy(runs.recorded(asked, retrain=retrain)), known)
     if rows.empty:
         raise RecordError("no run of these seeds is recorded; set `retrain = True` to train them here.")
@@ -118,7 +118,7 @@ def why(rows: pd.DataFrame, answers: pd.DataFrame, finding: str) -> Shown:
     less = pd.concat([whole, frame.at(less, edit=[*MASKS])])
     less = less.assign(value=less["right"], trained=less["control"].map(WORDS), control=less["edit"])
     dots(axes[0, 1], less, {"nothing": "everything"} | MASKS, "trained", palette)
-    for axis, words in zip(axes[0], ("trained so: each step sees", "trained with everything in sight; now sees")):
+    for axis, words in zip(axes[0], ("trained under the mask", "trained without a mask, then masked")):
         axis.set(xlabel="right held-out answers (%)", xlim=(0, 102))
         axis.set_title(words, fontsize="medium")
     columns = ["panel", "control", "trained", "seed", "value"]
@@ -129,8 +129,11 @@ def why(rows: pd.DataFrame, answers: pd.DataFrame, finding: str) -> Shown:
 def budgets(rows: pd.DataFrame, finding: str) -> Shown:
     """Draw accuracy by budget and dimension, with everything in sight and strictly local; B = 1 is discrete CoT."""
     known = rows.query("told == @NUMBERS and digits == 4 and method in ('csft', 'discrete') and sees != 'local'")
-    known = known.assign(sees=frame.ordered(known["sees"].map(FORMS), [FORMS["all"], FORMS["strict"]]))
-    return look.ends(known, "sees", "budget", "d_model", finding=finding, label="held-out accuracy (%)")
+    words = {"all": "each step sees everything before it", "strict": "the thought before it and its own digit alone"}
+    known = known.assign(sees=frame.ordered(known["sees"].map(words), [*words.values()]), B=known["budget"])
+    shown = look.ends(known, "sees", "B", "d_model", finding=finding, label="held-out accuracy (%)")
+    shown.figure.supxlabel("budget B", fontsize="medium")
+    return shown
 
 
 def edit_table(answers: pd.DataFrame) -> pd.DataFrame:
