@@ -11,7 +11,10 @@ import pytest
 from cot2lib.study.controls.predicted import EXPLANATIONS, bounds, predictions
 
 ROOT = Path(__file__).parents[2]
-CONFIRMING = ("controls.quick.runs.csv", "edits.quick.answers.csv.xz")
+CONFIRMING = {
+    "predictions": ("controls.quick.runs.csv", "edits.quick.answers.csv.xz"),
+    "steps_predicted": ("steps.quick.runs.csv", "reads.quick.answers.csv.xz"),
+}
 
 
 def test_predictions_can_be_read():
@@ -40,13 +43,14 @@ def git(*arguments):
     return subprocess.run(["git", "-C", ROOT, *arguments], capture_output=True, text=True)
 
 
-def test_predictions_precede_every_confirming_run():
+@pytest.mark.parametrize("block", CONFIRMING)
+def test_predictions_precede_every_confirming_run(block):
     """The commit that made a recorded run of the controls descends from the last one that touched the predictions."""
-    file = "cot2lib/study/controls/predictions.csv"
+    file = f"cot2lib/study/controls/{block}.csv"
     written = git("log", "-1", "--format=%H", "--", file).stdout.strip()
     if not written or git("rev-parse", "--is-shallow-repository").stdout.strip() == "true":
         pytest.skip("the history of the repository is not here")
-    runs = pd.concat(pd.read_csv(ROOT / "cot2lib/study/records" / name) for name in CONFIRMING)
+    runs = pd.concat(pd.read_csv(ROOT / "cot2lib/study/records" / name) for name in CONFIRMING[block])
     commits = set(runs["commit"])
     assert commits and all(git("merge-base", "--is-ancestor", written, made).returncode == 0 for made in commits)
     assert git("diff", "--quiet", written, "HEAD", "--", file).returncode == 0
