@@ -17,16 +17,19 @@ from cot2lib.study.controls.draw import dots
 from cot2lib.study.controls.outcomes import placed
 from cot2lib.study.controls.runs import NUMBERS
 from cot2lib.study.look import Shown
-from cot2lib.study.series import BLUE, GREEN, ORANGE
+from cot2lib.study.series import BLUE, GREEN, ORANGE, PINK
 
 NUMBERS_LATER, GRAPHS_LATER = 10, 5  # seeds of this block, counted from the first block's
 WORDS = {"csft": "CSFT", "fresh-path": "fresh paths", "discrete": "discrete CoT", "mux": "path ahead",
          "coconut": "COCONUT", "csft-reward": "CSFT, then reward"}  # fmt: skip
+COLOURS = {"csft": BLUE, "fresh-path": GREEN, "discrete": ORANGE, "coconut": PINK}
 FORMS = {"all": "everything", "local": "own digit, thought before", "strict": "the same, strictly"}
 MASKS = {  # on trained models, in the figure: the mask and the words for it
+    "answer: no digits": "answer: no digits",
     "answer: own digit and arrow": "answer: own digit, arrow",
     "answer: no earlier thoughts": "answer: no earlier thoughts",
     "steps: no earlier thoughts": "all steps: no earlier thoughts",
+    "step 1: own digit": "first step: own digit",
     "steps: own digit": "all steps: own digit",
     "steps: another digit": "all steps: another digit",
 }
@@ -107,13 +110,13 @@ def why(rows: pd.DataFrame, answers: pd.DataFrame, finding: str) -> Shown:
 
     Arguments as `read` returns.
     """
-    figure, axes = look.panels(1, 2, width=9.0, height=3.6)
-    palette = {WORDS["csft"]: BLUE, WORDS["fresh-path"]: GREEN, WORDS["discrete"]: ORANGE}
+    figure, axes = look.panels(1, 2, width=9.0, height=4.4)
+    palette = {WORDS[name]: colour for name, colour in COLOURS.items()}
     trained = rows.query("told == @NUMBERS and d_model == 32 and digits == 4 and budget in (1, 16)")
     trained = trained.assign(value=trained["last"], trained=trained["method"].map(WORDS), control=trained["sees"])
     trained = frame.at(trained, trained=[*palette])
     dots(axes[0, 0], trained, FORMS, "trained", palette)
-    less = frame.at(answers, told=NUMBERS, control=["csft", "discrete"])
+    less = frame.at(answers, told=NUMBERS, control=[*COLOURS])
     whole = less[less["edit"] == "steps: own digit"].assign(edit="nothing", right=lambda part: part["before"])
     less = pd.concat([whole, frame.at(less, edit=[*MASKS])])
     less = less.assign(value=less["right"], trained=less["control"].map(WORDS), control=less["edit"])
