@@ -56,7 +56,7 @@ def in_short() -> str:
         f"{_card('main-mnns-cot2', ours('main-mnns-cot2'))} against "
         f"{_card('main-mnns-discrete', ours('main-mnns-discrete'))} at *d* = 32.",
         f"It needs {{ref}}`no look-ahead <local-steps>`: if each step sees one digit alone, CoT2 keeps {local[0]} by "
-        f"our recipe, and discrete chain of thought {local[1]}.",
+        f"our recipe, discrete thoughts {local[1]}.",
         f"{_card('grpo-improves', 'Reward adds')} {ends(lifts, 0)} points; the paper prints {ends(printed, 0)}.",
         f"{SOME[repaired].capitalize()} of {len(STATEMENTS)} theoretical statements need a condition or repair: the "
         f"{_card('construction', 'printed construction')} misses the answer 0, K sampled tokens are "

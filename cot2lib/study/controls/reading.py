@@ -15,7 +15,7 @@ from cot2lib.study import frame, look, measured, show
 from cot2lib.study.controls import measure, predicted, steps
 from cot2lib.study.controls.draw import dots
 from cot2lib.study.controls.outcomes import placed
-from cot2lib.study.controls.runs import NUMBERS
+from cot2lib.study.controls.runs import GRAPHS, NUMBERS
 from cot2lib.study.look import Shown
 from cot2lib.study.series import BLUE, GREEN, ORANGE, PINK
 
@@ -124,6 +124,7 @@ def why(rows: pd.DataFrame, answers: pd.DataFrame, finding: str) -> Shown:
     for axis, words in zip(axes[0], ("trained under the mask", "trained without a mask, then masked")):
         axis.set(xlabel="right held-out answers (%)", xlim=(0, 102))
         axis.set_title(words, fontsize="medium")
+    axes[0, 1].get_legend().remove()
     columns = ["panel", "control", "trained", "seed", "value"]
     both = pd.concat([trained.assign(panel="trained"), less.assign(panel="evaluated")])
     return Shown(figure, both[columns].rename(columns={"control": "sees"}), finding)
@@ -142,26 +143,16 @@ def budgets(rows: pd.DataFrame, finding: str) -> Shown:
 def edit_table(answers: pd.DataFrame) -> pd.DataFrame:
     """Tabulate what follows each edit of `EDITS`: answers that follow an exchanged thought, or right ones (%)."""
     mean = lambda values: show.mean_of(values.dropna()) if values.notna().any() else ""
-    columns = {f"{WORDS[cell]}, {how}": (cell, end) for cell in ("csft",) for how, end in
-               (("computed again", ""), ("kept", ", kept"))}  # fmt: skip
-    columns |= {WORDS[cell]: (cell, "") for cell in ("discrete", "coconut", "csft-reward")}
+    ends = {"computed again": "", "kept": ", kept"}
+    columns = {f"{WORDS['csft']}, {how}": (NUMBERS, "csft", end) for how, end in ends.items()}
+    columns |= {WORDS[cell]: (NUMBERS, cell, "") for cell in ("discrete", "coconut", "csft-reward")}
+    columns[f"{WORDS['csft']} on graphs"] = (GRAPHS, "csft", "")
     table = []
     for edit, words in EDITS.items():
         column = "follows" if edit.startswith("swap") else "right"
         found = {
-            name: mean(frame.at(answers, told=NUMBERS, control=cell, edit=edit + end)[column])
-            for name, (cell, end) in columns.items()
+            name: mean(frame.at(answers, told=told, control=cell, edit=edit + end)[column])
+            for name, (told, cell, end) in columns.items()
         }
         table.append({"edit": words, "answers": {"follows": "follow it", "right": "right"}[column], **found})
     return pd.DataFrame(table)
-
-
-def trained_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Tabulate final accuracies (%) by digits and dimension, of CSFT and discrete CoT by what their steps see."""
-    known = rows.query("told == @NUMBERS and method in ('csft', 'discrete') and sees != 'local' and budget in (1, 16)")
-    both = known["method"].map(WORDS) + ", " + known["sees"].map({"all": "everything", "strict": "strictly local"})
-    order = [
-        f"{WORDS[method]}, {form}" for method in ("csft", "discrete") for form in ("everything", "strictly local")
-    ]
-    known = known.assign(trained=frame.ordered(both, order))
-    return show.cells(known, ["digits", "d_model"], "trained", "last", show.mean_of)
