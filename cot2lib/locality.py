@@ -49,20 +49,21 @@ def seen(task: Task, sees: Sees, tokens: int) -> Mask | None:
 
 
 def masks(task: Task, tokens: int) -> dict[str, list[Mask]]:
-    """Masks for the evaluation of trained models: one step's queries, or all steps', see some places alone.
+    """Masks for the evaluation of trained models: the query of one step, or of each, sees some places alone.
 
     Each name has one mask, or several of a kind. Every query sees itself, which is the thought before its step or the
-    arrow. All other positions see what they saw in training.
+    arrow. All other positions see what they saw in training, so a digit's position has read the digits before it. Many
+    models attend to `<BOS>` where nothing else matters; a mask without it shows less than one with it.
 
     Args:
         task: a task whose `reads` names one token a step, its digit.
-        tokens: length of the prompts, which end with the arrow.
+        tokens: length of the prompts, which begin with `<BOS>` and end with the arrow.
     """
     assert task.reads is not None
     digits, steps = task.reads.int().argmax(1), range(task.steps)
     queries = [tokens - 1 + step for step in steps]
-    arrow, earlier, prompt = [[tokens - 1]] * task.steps, [[*range(tokens, q)] for q in queries], [[*range(tokens)]]
-    own = digits[:, None].tolist()
+    bos, arrow, prompt = ([places] * task.steps for places in ([0], [tokens - 1], [*range(tokens)]))
+    earlier, own = [[*range(tokens, query)] for query in queries], digits[:, None].tolist()
     others = [digits.roll(by)[:, None].tolist() for by in range(1, task.steps)]
 
     def restricted(chosen: Sequence[int], *named: Sequence[list[int]]) -> Mask:
@@ -73,15 +74,17 @@ def masks(task: Task, tokens: int) -> dict[str, list[Mask]]:
             mask[queries[step], seen] = True
         return mask
 
-    found = {f"step {step + 1}: own digit": [restricted([step], own)] for step in steps}
+    found = {f"step {step + 1}: own digit, <BOS>": [restricted([step], own, bos)] for step in steps}
     for name, chosen in (("answer", [task.steps - 1]), ("steps", [*steps])):
         kinds = {
             "own digit": [restricted(chosen, own)],
-            "own digit and arrow": [restricted(chosen, own, arrow)],
-            "own digit, arrow, earlier thoughts": [restricted(chosen, own, arrow, earlier)],
+            "own digit, arrow": [restricted(chosen, own, arrow)],
+            "own digit, <BOS>": [restricted(chosen, own, bos)],
+            "own digit, <BOS>, arrow": [restricted(chosen, own, bos, arrow)],
             "another digit": [restricted(chosen, other) for other in others],
-            "no earlier thoughts": [restricted(chosen, prompt * task.steps)],
-            "no digits": [restricted(chosen, arrow, earlier)],
+            "another digit, <BOS>": [restricted(chosen, other, bos) for other in others],
+            "no earlier thoughts": [restricted(chosen, prompt)],
+            "no digits": [restricted(chosen, bos, arrow, earlier)],
         }
         found |= {f"{name}: {kind}": made for kind, made in kinds.items()}
     return found

@@ -87,12 +87,13 @@ def test_masks_of_trained_models_restrict_what_they_name(stack):
     whole, found = causal(tokens + TASK.steps - 1), masks(TASK, tokens)
     kinds = {
         "own digit": lambda step: {DIGITS[step]},
-        "own digit and arrow": lambda step: {DIGITS[step], arrow},
-        "own digit, arrow, earlier thoughts": lambda step: {DIGITS[step], arrow, *thoughts[step]},
+        "own digit, arrow": lambda step: {DIGITS[step], arrow},
+        "own digit, <BOS>": lambda step: {DIGITS[step], 0},
+        "own digit, <BOS>, arrow": lambda step: {DIGITS[step], 0, arrow},
         "no earlier thoughts": lambda step: {*range(tokens)},
-        "no digits": lambda step: {arrow, *thoughts[step]},
+        "no digits": lambda step: {0, arrow, *thoughts[step]},
     }
-    cases = {f"step {step + 1}: own digit": ([step], kinds["own digit"]) for step in range(TASK.steps)}
+    cases = {f"step {step + 1}: own digit, <BOS>": ([step], kinds["own digit, <BOS>"]) for step in range(TASK.steps)}
     for name, steps in (("answer", [TASK.steps - 1]), ("steps", range(TASK.steps))):
         cases |= {f"{name}: {kind}": (steps, seen) for kind, seen in kinds.items()}
     assert cases.keys() == {name for name in found if "another" not in name}

@@ -23,15 +23,19 @@ NUMBERS_LATER, GRAPHS_LATER = 10, 5  # seeds of this block, counted from the fir
 WORDS = {"csft": "CSFT", "fresh-path": "fresh paths", "discrete": "discrete CoT", "mux": "path ahead",
          "coconut": "COCONUT", "csft-reward": "CSFT, then reward"}  # fmt: skip
 COLOURS = {"csft": BLUE, "fresh-path": GREEN, "discrete": ORANGE, "coconut": PINK}
-FORMS = {"all": "everything", "local": "own digit, thought before", "strict": "the same, strictly"}
+FORMS = {
+    "all": "everything before it",
+    "local": "thought before, digits up to its own",
+    "strict": "thought before, own digit alone",
+}
 MASKS = {  # on trained models, in the figure: the mask and the words for it
     "answer: no digits": "answer: no digits",
-    "answer: own digit and arrow": "answer: own digit, arrow",
+    "answer: own digit, <BOS>, arrow": "answer: own digit, arrow",
     "answer: no earlier thoughts": "answer: no earlier thoughts",
-    "steps: no earlier thoughts": "all steps: no earlier thoughts",
-    "step 1: own digit": "first step: own digit",
-    "steps: own digit": "all steps: own digit",
-    "steps: another digit": "all steps: another digit",
+    "steps: no earlier thoughts": "each step: no earlier thoughts",
+    "step 1: own digit, <BOS>": "first step: own digit",
+    "steps: own digit, <BOS>": "each step: own digit",
+    "steps: another digit, <BOS>": "each step: another digit",
 }
 EDITS = {  # of the table: the edit and the words for it
     **{f"swap {t}": f"another input's thought {t}" for t in (1, 2, 3)},
@@ -117,10 +121,10 @@ def why(rows: pd.DataFrame, answers: pd.DataFrame, finding: str) -> Shown:
     trained = frame.at(trained, trained=[*palette])
     dots(axes[0, 0], trained, FORMS, "trained", palette)
     less = frame.at(answers, told=NUMBERS, control=[*COLOURS])
-    whole = less[less["edit"] == "steps: own digit"].assign(edit="nothing", right=lambda part: part["before"])
+    whole = less[less["edit"] == "steps: own digit, <BOS>"].assign(edit="nothing", right=lambda part: part["before"])
     less = pd.concat([whole, frame.at(less, edit=[*MASKS])])
     less = less.assign(value=less["right"], trained=less["control"].map(WORDS), control=less["edit"])
-    dots(axes[0, 1], less, {"nothing": "everything"} | MASKS, "trained", palette)
+    dots(axes[0, 1], less, {"nothing": "everything before it"} | MASKS, "trained", palette)
     for axis, words in zip(axes[0], ("trained under the mask", "trained without a mask, then masked")):
         axis.set(xlabel="right held-out answers (%)", xlim=(0, 102))
         axis.set_title(words, fontsize="medium")
