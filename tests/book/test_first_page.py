@@ -44,7 +44,7 @@ def test_in_short_says_the_numbers_of_the_ledger_and_leads_to_cards(known, read)
     low, high, *paper = map(int, re.search(r"(\d+) to (\d+) points; the paper prints (\d+) to (\d+)", said).groups())
     gains = [mean_interval(gap).mean for gap in runs("grpo-improves")]
     assert (low, high) == (round(min(gains)), round(max(gains))) and min(gains) > paper[1]
-    kept, lost = map(float, re.search(r"CoT2 keeps ([\d.]+) % .* thoughts ([\d.]+) %", said).groups())
+    kept, lost = map(float, re.search(r"ends at ([\d.]+) % if .* thoughts at ([\d.]+) %", said).groups())
     assert kept > 95 and lost < 50, "so it needs no look-ahead"
     conditions = sum("holds if" in known.loc[claim, "verdict"] for claim in STATEMENTS)
     assert f"{first_page.SOME[conditions].capitalize()} of {len(STATEMENTS)} theoretical statements" in said

@@ -55,8 +55,8 @@ def in_short() -> str:
         f"The main claim holds on sums: CoT2 beats discrete chain of thought {_card('convergence-2l2h', every)}, "
         f"{_card('main-mnns-cot2', ours('main-mnns-cot2'))} against "
         f"{_card('main-mnns-discrete', ours('main-mnns-discrete'))} at *d* = 32.",
-        f"It needs {{ref}}`no look-ahead <local-steps>`: if each step sees one digit alone, CoT2 keeps {local[0]} by "
-        f"our recipe, discrete thoughts {local[1]}.",
+        f"CoT2 needs {{ref}}`no look-ahead <local-steps>`: by our recipe it ends at {local[0]} if each step sees the "
+        f"thought before and one digit, discrete thoughts at {local[1]}.",
         f"{_card('grpo-improves', 'Reward adds')} {ends(lifts, 0)} points; the paper prints {ends(printed, 0)}.",
         f"{SOME[repaired].capitalize()} of {len(STATEMENTS)} theoretical statements need a condition or repair: the "
         f"{_card('construction', 'printed construction')} misses the answer 0, K sampled tokens are "
