@@ -5,6 +5,7 @@ Runs are those of `steps`, by cell; `cot2 measure reads` asks trained ones what 
 
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import fill
 
 import pandas as pd
 
@@ -119,7 +120,7 @@ def why(rows: pd.DataFrame, answers: pd.DataFrame, finding: str) -> Shown:
     trained = rows.query("told == @NUMBERS and d_model == 32 and digits == 4 and budget in (1, 16)")
     trained = trained.assign(value=trained["last"], trained=trained["method"].map(WORDS), control=trained["sees"])
     trained = frame.at(trained, trained=[*palette])
-    dots(axes[0, 0], trained, FORMS, "trained", palette)
+    dots(axes[0, 0], trained, {form: fill(words, 20) for form, words in FORMS.items()}, "trained", palette)
     less = frame.at(answers, told=NUMBERS, control=[*COLOURS])
     whole = less[less["edit"] == "steps: own digit, <BOS>"].assign(edit="nothing", right=lambda part: part["before"])
     less = pd.concat([whole, frame.at(less, edit=[*MASKS])])
