@@ -2,8 +2,6 @@
 
 import shlex
 
-import pandas as pd
-
 from cot2lib.runs import lookup
 from cot2lib.specs import Run
 
@@ -16,8 +14,10 @@ def command(run: Run) -> str | None:
     for chapter in sweeps.CHAPTERS:
         for profile in PROFILES:
             if run in (asked := sweeps.of_chapter(chapter, profile)):
-                varies = pd.DataFrame([one.columns() for one in asked]).nunique(dropna=False) > 1
-                told = [f"{name}={value}" for name, value in run.columns().items() if varies[name]]
+                told, left = [], [one.columns() for one in asked]
+                for name, value in run.columns().items():  # what leaves fewer runs, as `sweeps.where` does
+                    alike = [row for row in left if str(row.get(name)) == str(value)]
+                    told, left = [*told, f"{name}={value}"] if len(alike) < len(left) else told, alike
                 return f"cot2 run {chapter} --profile {profile}" + (f" --where {shlex.join(told)}" if told else "")
     return None
 
