@@ -92,7 +92,8 @@ def trained(profile: str) -> Mapping[tuple[str, str], Sequence[Run]]:
     The authors' CoT2 has no arrow, which a mask needs.
     """
     if profile == "paper":
-        asked = [Cell(method, sees) for method in ("csft", "discrete") for sees in ("all", "strict")]
+        shapes = product((32, 16), ("csft", "discrete"), ("all", "strict"))
+        asked = [Cell(method, sees, d_model) for d_model, method, sees in shapes]
         return {(NUMBERS, str(cell)): numbers(cell, profile) for cell in asked}
     found = {(NUMBERS, str(cell)): numbers(cell) for cell in cells()}
     return found | {(GRAPHS, method): graphs(method) for method in ("csft", "discrete", "mux")}
