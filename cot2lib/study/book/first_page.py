@@ -56,7 +56,8 @@ def in_short() -> str:
         f"{_card('main-mnns-cot2', ours('main-mnns-cot2'))} against "
         f"{_card('main-mnns-discrete', ours('main-mnns-discrete'))} at *d* = 32.",
         f"CoT2 needs {{ref}}`no look-ahead <local-steps>`: by our recipe it ends at {local[0]} if each step sees the "
-        f"thought before and one digit, discrete thoughts at {local[1]}.",
+        f"thought before and one digit, discrete thoughts at {local[1]}. {{ref}}`An arrow <erratum-arrow>` that the "
+        "public code leaves out decides which budget is best at *d* = 16.",
         f"{_card('grpo-improves', 'Reward adds')} {ends(lifts, 0)} points; the paper prints {ends(printed, 0)}.",
         f"{SOME[repaired].capitalize()} of {len(STATEMENTS)} theoretical statements need a condition or repair: the "
         f"{_card('construction', 'printed construction')} misses the answer 0, K sampled tokens are "

@@ -78,6 +78,13 @@ def read(seeds: Sequence[int], retrain: bool = False, device: str = "auto") -> t
     return rows, answers.assign(lost=answers["before"] - answers["right"])
 
 
+def authors() -> pd.DataFrame:
+    """Return final accuracies (%) by the authors' recipe: a row for each seed, a column for each cell."""
+    known = steps.trained("paper")
+    rows = frame.tidy(runs.recorded([run for some in known.values() for run in some]))
+    return placed(rows, known).pivot_table("last", "seed", "control")
+
+
 def measures(rows: pd.DataFrame, answers: pd.DataFrame) -> dict[str, pd.Series]:
     """Return the measure of each experiment that was run, by seed; arguments as `read` returns."""
     found = {}
