@@ -46,7 +46,8 @@ PLAYED = {  # by the beginning of a task
 ERRATA = {  # labels of what the errata say of a claim
     "construction": "zero", "read-off": "zero", "packing": "packing", "threshold-packing": "packing",
     "sample-complexity-ratio": "ratio", "sample-complexity-rate": "size", "assumption-1": "assumption",
-    "budget-d16": "arrow", "budget-b16-d16": "arrow", "gamma-direction": "scale", "curriculum-no-gain": "curriculum", "rl-consistent": "gains",
+    "budget-d16": "arrow", "budget-b16-d16": "arrow",
+    "gamma-direction": "scale", "curriculum-no-gain": "curriculum", "rl-consistent": "gains",
     "rl-mnns-smaller": "gains",
 }  # fmt: skip
 OF_CHAPTER = (
