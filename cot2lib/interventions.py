@@ -125,11 +125,13 @@ class Thinking:
 class Given(Rule):
     """Thoughts that are vectors made elsewhere; no field of a run, because ids cannot hold them."""
 
+    vectors: Float[Tensor, "run input d"]
+
     def __init__(self, vectors: Float[Tensor, "run input d"]):
-        object.__setattr__(self, "vectors", vectors)
+        object.__setattr__(self, "vectors", vectors)  # of a frozen class
 
     def __call__(self, state: State) -> Thought:
-        return Thought(state.logits.softmax(-1), latent=vars(self)["vectors"])
+        return Thought(state.logits.softmax(-1), latent=self.vectors)
 
 
 class Edit(NamedTuple):

@@ -35,7 +35,7 @@ def words(text):
 def test_in_short_says_the_numbers_of_the_ledger_and_leads_to_cards(known, read):
     said = first_page.in_short()
     links = re.findall(r"\{ref\}`[^<]+ <claim-(.+?)>`", said)
-    assert len(words(bare(said))) <= 132 and links and set(links) <= set(claims().index)
+    assert len(words(bare(said))) <= 90 and links and set(links) <= set(claims().index)
     said = said.replace("\xa0", " ")
     for claim in ("main-mnns-cot2", "main-mnns-discrete", "main-prosqa-cot2"):
         assert f"{{ref}}`{known.loc[claim, 'last']:.1f} % <claim-{claim}>`" in said
@@ -44,7 +44,7 @@ def test_in_short_says_the_numbers_of_the_ledger_and_leads_to_cards(known, read)
     low, high, *paper = map(int, re.search(r"(\d+) to (\d+) points; the paper prints (\d+) to (\d+)", said).groups())
     gains = [mean_interval(gap).mean for gap in runs("grpo-improves")]
     assert (low, high) == (round(min(gains)), round(max(gains))) and min(gains) > paper[1]
-    kept, lost = map(float, re.search(r"ends at ([\d.]+) % if .* thoughts at ([\d.]+) %", said).groups())
+    kept, lost = map(float, re.search(r"look-ahead[^:]*: ([\d.]+) % if .* thoughts ([\d.]+) %", said).groups())
     assert kept > 95 and lost < 50, "so it needs no look-ahead"
     conditions = sum("holds if" in known.loc[claim, "verdict"] for claim in STATEMENTS)
     assert f"{first_page.SOME[conditions].capitalize()} of {len(STATEMENTS)} theoretical statements" in said

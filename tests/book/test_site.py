@@ -223,7 +223,7 @@ def test_the_first_page_is_short_and_in_order(pages):
         id(text) for tag in article.select(".headerlink, script, .tile, .sign, .table-csv") for text in tag.strings
     }
     words = " ".join(text for text in article.strings if id(text) not in hidden).split()
-    assert len([word for word in words if re.search(r"\w", word)]) <= 705
+    assert len([word for word in words if re.search(r"\w", word)]) <= 700
 
 
 @browses

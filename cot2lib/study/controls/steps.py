@@ -24,7 +24,7 @@ ON_GRAPHS = tuple(range(67, 72))
 FORMS: tuple[Sees, ...] = ("all", "local", "strict")
 D_MODELS = (8, 16, 24, 32)
 BUDGETS = (2, 4, 8, 16)
-DIGITS = (3, 4, 5, 6)
+DIGITS = (3, 5, 6)  # besides four
 TARGETS: Mapping[str, Targets] = {"fresh-path": FreshPath(), "mux": PathAhead()}
 ARROW = "csft-arrow"  # whose prompt ends in the arrow by the authors' recipe, too
 EDITED = ("csft", "fresh-path", "discrete", "coconut", "csft-reward")  # with everything in sight
@@ -53,7 +53,7 @@ def cells() -> Iterator[Cell]:
         yield from (Cell("csft", sees, d_model, budget) for budget in BUDGETS[::-1])
     yield from (Cell(*each) for each in (("mux",), ("coconut",), ("csft-reward",)))
     for digits, sees, method in product(DIGITS, ("all", "strict"), ("csft", "discrete")):
-        yield Cell(method, sees, digits=digits, budget=16)
+        yield Cell(method, sees, digits=digits)
 
 
 def numbers(cell: Cell, profile: str = "quick") -> list[Run]:
