@@ -46,6 +46,8 @@ LOWER_BY = 2  # an inserted state's answer; sums of one input are all even or al
 Tokens = Int[Tensor, "run input"]
 Where = Bool[Tensor, "run input"]
 Fed = Float[Tensor, "run input thought d"]
+Weights = Float[Tensor, "run input vocab"]
+Chosen = Bool[Tensor, "run input vocab"]
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ class Thinking:
         return self.data.task
 
     @property
-    def last(self) -> Float[Tensor, "run input vocab"]:
+    def last(self) -> Weights:
         """Mixtures of the last thought."""
         assert self.weights is not None
         return self.weights[:, :, -1]
@@ -89,7 +91,7 @@ class Thinking:
         """The right answers."""
         return self.task.answer_ids[self.rows]
 
-    def fed(self, weights: Float[Tensor, "run input vocab"], place: int = -1) -> Fed:
+    def fed(self, weights: Weights, place: int = -1) -> Fed:
         """A copy of the thoughts, one of them, by default the last, made from other weights."""
         return self.exchanged(self.stack.mix(weights.float()[:, :, None])[:, :, 0], place)
 
@@ -187,15 +189,13 @@ def removals(thinking: Thinking, generator: torch.Generator) -> Iterator[Edit]:
     alone = ancestors(task, task.steps - 1, rows, as_states(task, thinking.right))
     both = mirrored(task, alone)
     chosen, one_side = (as_tokens(task, states) for states in (both, alone))
-    share = (weights * chosen).sum(-1, keepdim=True)  # (run, input, 1)
-    where = ((share >= LEAST) & (share <= MOST))[..., 0]
-    wanted = _next_best(thinking, both)
+    where, wanted = _removable(weights, chosen), _next_best(thinking, both)
     noise = torch.randn(thinking.vectors[:, :, -1].shape, generator=generator)
     for dose in DOSES:
         kept = {
             "ancestors": weights * (1 - dose * chosen),
             "one side": weights * (1 - dose * one_side),
-            "elsewhere": weights * (1 - dose * ~chosen * share / (1 - share).clamp(min=MOST)),  # where it is asked
+            "elsewhere": _less_elsewhere(weights, chosen, dose),
         }
         for name, left in kept.items():
             if name != "one side" or task.mirror is not None:
@@ -204,6 +204,18 @@ def removals(thinking: Thinking, generator: torch.Generator) -> Iterator[Edit]:
         length = (moved - fed[:, :, -1]).norm(dim=-1, keepdim=True)
         fed[:, :, -1] += length * noise / noise.norm(dim=-1, keepdim=True)
         yield Edit("direction", dose, fed, where, thinking.right, wanted)
+
+
+def _removable(weights: Weights, chosen: Chosen) -> Where:
+    """Inputs whose chosen states have enough weight to remove, and leave as much elsewhere."""
+    share = (weights * chosen).sum(-1)
+    return (share >= LEAST) & (share <= MOST)
+
+
+def _less_elsewhere(weights: Weights, chosen: Chosen, dose: float) -> Weights:
+    """The weights without a dose of the chosen states' share, taken from the other states."""
+    share = (weights * chosen).sum(-1, keepdim=True)  # (run, input, 1)
+    return weights * (1 - dose * ~chosen * share / (1 - share).clamp(min=MOST))  # exact where it is removable
 
 
 def placebos(thinking: Thinking, generator: torch.Generator) -> Iterator[Edit]:
@@ -261,12 +273,11 @@ def earlier(thinking: Thinking, taken: int) -> Iterator[Edit]:
     if weights is None:
         return
     chosen = as_tokens(task, mirrored(task, ancestors(task, taken, rows, as_states(task, thinking.right))))
-    share = (weights * chosen).sum(-1, keepdim=True)
-    where = ((share >= LEAST) & (share <= MOST))[..., 0] & thinking.real
+    where = _removable(weights, chosen) & thinking.real
     never = torch.full_like(rows, -1)
     removed = _whole(weights * ~chosen)
     yield Edit(f"ancestors {taken}", 1.0, thinking.fed(removed, place), where, thinking.right, never)
-    moved = _whole(weights * (1 - ~chosen * share / (1 - share).clamp(min=MOST)))
+    moved = _whole(_less_elsewhere(weights, chosen, 1.0))
     yield Edit(f"elsewhere {taken}", 1.0, thinking.fed(moved, place), where, thinking.right, never)
 
 
@@ -329,5 +340,5 @@ def as_states(task: Task, tokens: Tokens) -> Tokens:
     return states[tokens]
 
 
-def _whole(weights: Float[Tensor, "run input vocab"]) -> Float[Tensor, "run input vocab"]:
+def _whole(weights: Weights) -> Weights:
     return weights / weights.sum(-1, keepdim=True).clamp(min=torch.finfo(weights.dtype).tiny)
