@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[2]
 CONFIRMING = {
     "predictions": ("controls.quick.runs.csv", "edits.quick.answers.csv.xz"),
     "steps_predicted": ("steps.quick.runs.csv", "reads.quick.answers.csv.xz"),
+    "arrow_predicted": ("arrow.paper.runs.csv", "arrow.quick.runs.csv"),
 }
 
 
@@ -36,7 +37,7 @@ def test_bounds_of_an_entry():
 def test_predictions_are_what_the_page_shows():
     page = (ROOT / "book" / "predictions.md").read_text()
     files = [(ROOT / "book" / file).resolve() for file in re.findall(r"^:file: (.+)$", page, re.MULTILINE)]
-    assert files == [ROOT / "cot2lib/study/controls" / name for name in ("predictions.csv", "steps_predicted.csv")]
+    assert files == [ROOT / "cot2lib/study/controls" / name for name in (f"{block}.csv" for block in EXPLANATIONS)]
 
 
 def git(*arguments):

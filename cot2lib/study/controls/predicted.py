@@ -1,6 +1,6 @@
 """Predictions that were committed before the runs, and whether outcomes lie in their ranges.
 
-There are two blocks, each a file of rows that never change: `EXPLANATIONS` says whose predictions they hold. An entry
+There are three blocks, each a file of rows that never change: `EXPLANATIONS` says whose predictions they hold. An entry
 is "at least 5", "at most 5", "within 5" (of nothing, either way) or "0 to 6", in the experiment's measure. An empty
 entry says nothing.
 """
@@ -14,10 +14,11 @@ import pandas as pd
 from cot2lib.metrics import Interval, holm, mean_interval
 
 HIT, MISS, OPEN, UNRUN, SILENT = "yes", "no", "open", "not run", ""
-CONTROLS, STEPS = "predictions", "steps_predicted"  # blocks
+CONTROLS, STEPS, ARROW = "predictions", "steps_predicted", "arrow_predicted"  # blocks
 EXPLANATIONS: dict[str, tuple[str, ...]] = {
     CONTROLS: ("set", "labels", "computation", "curriculum"),
     STEPS: ("chain", "local", "look-ahead", "re-read", "room"),
+    ARROW: ("arrow", "room"),
 }
 
 
