@@ -198,6 +198,7 @@ def spec(
     self_fed_from: float | None = None,
     targets: Targets | None = None,
     sees: Sees = "all",
+    arrow: bool | None = None,
     thought: Rule | None = None,
     seed: int = 42,
     **recipe,
@@ -218,6 +219,7 @@ def spec(
             that a teacher feeds, "cot2" or "discrete".
         sees: what a step may attend to, see `cot2lib.specs.Supervision`. A mask needs the arrow, which is
             then the place of the first step's query.
+        arrow: whether the prompt ends in the arrow, by default as the table says.
         thought: the rule that the run thinks by, by default the method's.
         seed: see `cot2lib.specs.RunSpec`.
         **recipe: fields of `cot2lib.specs.Recipe` to override.
@@ -233,12 +235,14 @@ def spec(
     row = rows[method]
     training = row.recipe(task, **recipe)
     shown = _shown(method, row.supervision, training, task, budget, every, self_fed_from, targets)
+    if arrow is not None or sees != "all":
+        shown = replace(shown, sees=sees, arrow=arrow is not False)
     shape = {name: value for name, value in (("layers", layers), ("heads", heads)) if value is not None}
     return RunSpec(
         recipe=training,
         task=task,
         model=replace(row.model, d_model=d_model, embedding=embedding, **shape),
-        supervision=shown if sees == "all" else replace(shown, sees=sees, arrow=True),
+        supervision=shown,
         thought=METHODS[method] if thought is None else thought,
         seed=seed,
     )

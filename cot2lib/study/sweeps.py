@@ -68,6 +68,9 @@ SWEEPS: dict[str, Grid | Sequence[Grid]] = {
     "feeding": dict(self_fed_from=[*FEEDINGS.values()], d_model=D_MODELS, layers=4,
                     seed={"paper": SEEDS, "quick": SEEDS[:3]}),
     "budgets": dict(budget=BUDGETS, d_model=D_MODELS, seed=TWENTY),
+    "other_prompt": dict(  # with the arrow by the authors' recipe, which has none, and without it by the quick one
+        budget={"paper": BUDGETS[1:], "quick": BUDGETS[-1:]}, d_model={"paper": D_MODELS, "quick": D_MODELS[:2]},
+        arrow={"paper": True, "quick": False}, evaluate_every={"paper": 16_400, "quick": 410}, seed=TEN),
     "sparse": (  # all five, three or one token of the path
         dict(method="discrete", task=FIVE, every=(1, 2), seed=SEEDS[:3]),
         dict(method="no-cot", task=FIVE, seed=SEEDS[:3]),
@@ -280,6 +283,7 @@ CHAPTERS: dict[str, Chapter] = {
     "prosqa": Chapter((listed("prosqa.runs:every"),)),
     "controls": Chapter((listed("controls.runs:every"),)),
     "steps": Chapter((listed("controls.steps:every"),)),  # of the chapter on controls
+    "arrow": Chapter(("other_prompt",)),  # of the chapter on budgets
     "grpo_mts": Chapter((listed("reward_runs:every_mts"),)),
     "grpo_dirichlet": Chapter((listed("reward_runs:every_simplex"),)),
 }

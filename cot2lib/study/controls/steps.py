@@ -69,9 +69,8 @@ def numbers(cell: Cell, profile: str = "quick") -> list[Run]:
 def _number(cell: Cell, profile: str, seed: int) -> RunSpec:
     method = cell.method if cell.method in ("discrete", "coconut") else "cot2"
     budget = cell.budget if method == "cot2" and cell.budget < 16 else None
-    run = spec(method, profile, d_model=cell.d_model, budget=budget, sees=cell.sees, seed=seed)
-    if cell.method == ARROW:
-        return replace(run, supervision=replace(run.supervision, arrow=True))
+    arrow = True if cell.method == ARROW else None
+    run = spec(method, profile, d_model=cell.d_model, budget=budget, sees=cell.sees, arrow=arrow, seed=seed)
     return _taught(run, cell.method)
 
 
