@@ -1,6 +1,6 @@
 """Predictions that were committed before the runs, and whether outcomes lie in their ranges.
 
-There are three blocks, each a file of rows that never change: `EXPLANATIONS` says whose predictions they hold. An entry
+Each block is a file of rows that never change; `EXPLANATIONS` says whose predictions it has. An entry
 is "at least 5", "at most 5", "within 5" (of nothing, either way) or "0 to 6", in the experiment's measure. An empty
 entry says nothing.
 """
