@@ -104,6 +104,7 @@ KINDS = {
     "local": Kind(supervised(sees="local", eos=True, reduction="mean"), "c4de0e498de4"),
     "strict": Kind(supervised(Hidden(), sees="strict", feeding="stages"), "34052953843b"),
     "strict, drawn": Kind(shown(DRAWN, sees="strict"), "ca719f58586d"),
+    "strict, graphs": Kind(supervised(task=replace(FRESH, hops=3), sees="strict"), "8cfb391b5923"),
     "sets": Kind(supervised(scoring="set"), "23b088351e69", "torch"),
     "teacher, then self": Kind(supervised(feeding="self", switch=2), "9d707e4984b2"),
     "cosine schedule": Kind(

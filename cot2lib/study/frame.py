@@ -22,7 +22,12 @@ PROBED = "one_layer"  # the supervised sweep whose step entropies the paper prin
 # columns that records hold as shares
 SHARES = ("accuracy", "last", "best", "split_half", "closing_mean", "curve_mean", "seen")
 ORDER: dict[str, tuple] = {
-    "recipe": ("authors' recipe", "authors' recipe, no dropout or decay", "quick recipe"),
+    "recipe": (
+        "authors' recipe",
+        "authors' recipe, with the arrow",
+        "authors' recipe, no dropout or decay",
+        "quick recipe",
+    ),
     "method": ("CoT2", "COCONUT", "COCONUT, zero slot", "discrete CoT", "no-CoT", "no-CoT, pauses"),
     "fed": ("teacher", "self", "teacher, then self"),
     "embedding": ("learned", "cosine", "cosine, frozen"),

@@ -96,7 +96,7 @@ def bare_by_age(seeds: Sequence[int] = TEN) -> list[RunSpec]:
 
 
 def placed(
-    method: str, names: int, d_model: int, heads: int = 2, seed: int = SEEDS[0], naming: str = "fresh"
+    method: str, names: int, d_model: int, heads: int = 2, seed: int = SEEDS[0], naming: str = "fresh", **shown
 ) -> RunSpec:
     """A run by what the search for a recipe found: places that count padding, a shorter memory and fewer steps.
 
@@ -104,7 +104,7 @@ def placed(
     """
     task = ProsQA(names=names, naming=naming, padding_counts=True)
     lr = 2e-3 if d_model <= max(D_MODELS) else 1e-3
-    return spec(method, task=task, d_model=d_model, heads=heads, seed=seed, lr=lr, **PLACED)
+    return spec(method, task=task, d_model=d_model, heads=heads, seed=seed, lr=lr, **PLACED, **shown)
 
 
 def surface() -> list[RunSpec]:

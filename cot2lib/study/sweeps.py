@@ -56,6 +56,7 @@ SAMPLED = [MTS(k) for k in KS]
 ON_GRAPHS = dict(thought=[MTS(k) for k in graph_runs.KS])
 # The half of the recipe that the paper states for graphs: neither decay nor dropout. The quick recipe has none of it.
 STATED = dict(method={"paper": graph_runs.METHODS, "quick": ()}, dropout=0.0, weight_decay=0.0)
+OTHER_PROMPT = dict(arrow={"paper": True, "quick": False}, evaluate_every={"paper": 16_400, "quick": 410})
 OF_PROSQA, OF_PRONTOQA = (dict(profile="quick", task=task, method=BOTH) for task in (ProsQA(), REACHED))
 
 SWEEPS: dict[str, Grid | Sequence[Grid]] = {
@@ -68,9 +69,11 @@ SWEEPS: dict[str, Grid | Sequence[Grid]] = {
     "feeding": dict(self_fed_from=[*FEEDINGS.values()], d_model=D_MODELS, layers=4,
                     seed={"paper": SEEDS, "quick": SEEDS[:3]}),
     "budgets": dict(budget=BUDGETS, d_model=D_MODELS, seed=TWENTY),
-    "other_prompt": dict(  # with the arrow by the authors' recipe, which has none, and without it by the quick one
-        budget={"paper": BUDGETS[1:], "quick": BUDGETS[-1:]}, d_model={"paper": D_MODELS, "quick": D_MODELS[:2]},
-        arrow={"paper": True, "quick": False}, evaluate_every={"paper": 16_400, "quick": 410}, seed=TEN),
+    "other_prompt": (  # with the arrow by the authors' recipe, which has none, and without it by the quick one
+        OTHER_PROMPT | dict(budget=BUDGETS[-1], d_model={"paper": D_MODELS, "quick": D_MODELS[:2]}, seed=TEN),
+        OTHER_PROMPT | dict(budget={"paper": BUDGETS[1:-1], "quick": ()}, d_model=D_MODELS[0], seed=TEN),
+        OTHER_PROMPT | dict(budget={"paper": BUDGETS[1:-1], "quick": ()}, d_model=D_MODELS[1], seed=SEEDS),
+    ),
     "sparse": (  # all five, three or one token of the path
         dict(method="discrete", task=FIVE, every=(1, 2), seed=SEEDS[:3]),
         dict(method="no-cot", task=FIVE, seed=SEEDS[:3]),
@@ -283,6 +286,7 @@ CHAPTERS: dict[str, Chapter] = {
     "prosqa": Chapter((listed("prosqa.runs:every"),)),
     "controls": Chapter((listed("controls.runs:every"),)),
     "steps": Chapter((listed("controls.steps:every"),)),  # of the chapter on controls
+    "hops": Chapter((listed("controls.steps:every_hop"),)),  # of the same
     "arrow": Chapter(("other_prompt",)),  # of the chapter on budgets
     "grpo_mts": Chapter((listed("reward_runs:every_mts"),)),
     "grpo_dirichlet": Chapter((listed("reward_runs:every_simplex"),)),

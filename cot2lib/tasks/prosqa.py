@@ -118,6 +118,20 @@ class ProsQA(Reachability):
         return torch.cat([self._shown, self.state_ids[self.root][:, None]], 1)
 
     @property
+    def reads(self) -> Bool[Tensor, "step token"] | None:
+        """The edges for each hop, the root for the first, and the options for the answer; None where hops differ."""
+        if self.lengths is not None or not self.pairs:
+            return None
+        edges = self.graphs.edges.shape[1]
+        needed = torch.zeros(
+            self.steps, edges + 3, dtype=torch.bool
+        )  # (step, token): options and root follow the edges
+        needed[:-1, :edges] = True
+        needed[0, edges + 2] = True
+        needed[-1, edges : edges + 2] = True
+        return needed
+
+    @property
     def asked_in_words(self) -> Int[Tensor, "input 5"]:
         """`C in F or E`."""
         one, other = self._shown.unbind(1)

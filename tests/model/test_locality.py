@@ -11,7 +11,7 @@ from cot2lib.kit.random import Site
 from cot2lib.locality import causal, masks, seen
 from cot2lib.model import GPT2Stack
 from cot2lib.specs import Supervision
-from cot2lib.tasks import MNNS
+from cot2lib.tasks import MNNS, ProsQA
 from cot2lib.thoughts import MTS
 
 TASK = MNNS(1, 4, 4)
@@ -24,17 +24,16 @@ def stack():
     return GPT2Stack(2, TASK.vocab_size, TASK.positions, 8, 2, 2, seeds=SEEDS)
 
 
-def depends(stack, sees):
+def depends(stack, sees, task=TASK):
     """Which tokens of the prompt, and which thoughts, each step's logits change with."""
-    prompts = TASK.prompt()[:1]
-    tokens = prompts.shape[1]
-    mask = seen(TASK, sees, tokens)
-    given = torch.randn(2, 1, tokens + TASK.steps - 1, 8)
+    tokens = task.prompt().shape[1]
+    mask = seen(task, sees, tokens)
+    given = torch.randn(2, 1, tokens + task.steps - 1, 8)
 
     def logits(x):
-        return stack(x, outputs=TASK.steps, sees=mask)[0, 0]  # (step, vocab)
+        return stack(x, outputs=task.steps, sees=mask)[0, 0]  # (step, vocab)
 
-    found = torch.zeros(TASK.steps, given.shape[2], dtype=torch.bool)
+    found = torch.zeros(task.steps, given.shape[2], dtype=torch.bool)
     for place in range(given.shape[2]):
         other = given.clone()
         other[:, :, place] = torch.randn(8)
@@ -46,6 +45,16 @@ def test_a_strict_step_depends_on_its_own_digit_and_the_thought_before(stack):
     found = depends(stack, "strict")
     for step, digit in enumerate(DIGITS):
         assert found[step].nonzero()[:, 0].tolist() == [digit, 5 + step]
+
+
+def test_a_strict_hop_depends_on_the_edges_and_the_answer_on_the_options():
+    graphs = ProsQA(inputs=40, hops=3)
+    edges = graphs.edges.shape[1]
+    options, root, arrow = [edges, edges + 1], edges + 2, edges + 3
+    found = depends(GPT2Stack(2, 8, graphs.positions, 8, 2, 2, seeds=SEEDS), "strict", graphs)
+    hops = [[*range(edges), root, arrow], *([*range(edges), arrow + hop] for hop in (1, 2))]
+    assert [step.nonzero()[:, 0].tolist() for step in found] == [*hops, [*options, arrow + 3]]
+    assert ProsQA(inputs=40, hops=None).reads is ProsQA(inputs=40, grammar="sentences").reads is None
 
 
 def test_a_local_step_depends_on_digits_up_to_its_own_through_their_positions(stack):

@@ -15,6 +15,7 @@ CONFIRMING = {
     "predictions": ("controls.quick.runs.csv", "edits.quick.answers.csv.xz"),
     "steps_predicted": ("steps.quick.runs.csv", "reads.quick.answers.csv.xz"),
     "arrow_predicted": ("arrow.paper.runs.csv", "arrow.quick.runs.csv"),
+    "hops_predicted": ("hops.quick.runs.csv",),
 }
 
 

@@ -14,11 +14,12 @@ import pandas as pd
 from cot2lib.metrics import Interval, holm, mean_interval
 
 HIT, MISS, OPEN, UNRUN, SILENT = "yes", "no", "open", "not run", ""
-CONTROLS, STEPS, ARROW = "predictions", "steps_predicted", "arrow_predicted"  # blocks
+CONTROLS, STEPS, ARROW, HOPS = "predictions", "steps_predicted", "arrow_predicted", "hops_predicted"  # blocks
 EXPLANATIONS: dict[str, tuple[str, ...]] = {
     CONTROLS: ("set", "labels", "computation", "curriculum"),
     STEPS: ("chain", "local", "look-ahead", "re-read", "room"),
     ARROW: ("arrow", "room"),
+    HOPS: ("local", "look-ahead", "re-read"),
 }
 
 

@@ -82,10 +82,21 @@ def _taught(run: RunSpec, method: str) -> RunSpec:
     return replace(run, thought=thought, supervision=replace(run.supervision, targets=TARGETS[method]))
 
 
-def graphs(method: str) -> list[Run]:
+def graphs(method: str, **shown) -> list[Run]:
     """Return the runs of a method on graphs of at most 19 names, drawn anew at every visit: d = 32."""
     kind = "discrete" if method == "discrete" else "cot2"
-    return [_taught(placed(kind, SMALL, 32, seed=seed), method) for seed in ON_GRAPHS]
+    return [_taught(placed(kind, SMALL, 32, seed=seed, **shown), method) for seed in ON_GRAPHS]
+
+
+def hops(profile: str = "quick") -> Mapping[str, Sequence[Run]]:
+    """Return the runs on graphs whose steps see the edges alone, the last one the options; all prompts have the arrow.
+
+    The authors' recipe has none.
+    """
+    if profile == "paper":
+        return {}
+    cells = [Cell(method, sees) for sees, method in product(FORMS, ("csft", "discrete", "fresh-path"))]
+    return {str(cell): graphs(cell.method, sees=cell.sees, arrow=True) for cell in cells}
 
 
 def trained(profile: str) -> Mapping[tuple[str, str], Sequence[Run]]:
@@ -111,5 +122,10 @@ def asked(profile: str) -> list[Run]:
 
 
 def every(profile: str) -> list[Run]:
-    """Return all these runs, each once."""
+    """Return all runs of `trained`, each once."""
     return list(dict.fromkeys(run for some in trained(profile).values() for run in some))
+
+
+def every_hop(profile: str) -> list[Run]:
+    """Return all runs of `hops`."""
+    return [run for some in hops(profile).values() for run in some]

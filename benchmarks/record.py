@@ -1,0 +1,41 @@
+"""Time every way on one idle core, and write what the chapter on speed draws: `python benchmarks/record.py [--quick]`.
+
+The three tables of `train.py` and `grpo.py` become the record `speed.quick.measured`, in half an hour. With `--quick`
+they come from fewer rounds, without the compiled ways.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+import pandas as pd
+import torch
+from grpo import prompts
+from shared import QUICK_ROUNDS, ROUNDS, options
+from train import MAIN, OWN, steps
+
+from cot2lib.kit.provenance import provenance
+from cot2lib.kit.timing import threads
+from cot2lib.runs import records
+from cot2lib.study import speed
+
+TABLES: dict[str, Callable[[int, bool], pd.DataFrame]] = {
+    speed.STEPS: partial(steps, model=MAIN),
+    speed.OWN: partial(steps, model=OWN),
+    speed.REWARD: prompts,
+}
+
+
+def measured(rounds: int, compiled: bool) -> pd.DataFrame:
+    """All tables, with `what` is timed, and where, by which versions and when."""
+    rows = pd.concat(table(rounds, compiled).assign(what=what) for what, table in TABLES.items())
+    return rows.assign(**provenance(torch.device("cpu")))
+
+
+if __name__ == "__main__":
+    asked = options(__doc__.partition(":")[0]).parse_args()
+    with threads(1):
+        print(
+            records.ship_table(
+                "speed.quick.measured", measured(QUICK_ROUNDS if asked.quick else ROUNDS, not asked.quick)
+            )
+        )
