@@ -46,6 +46,4 @@ def panels(rows: pd.DataFrame, both: pd.DataFrame) -> pd.DataFrame:
 
 def outcomes(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the outcome of each experiment, judged by the predictions (`predicted.judged`)."""
-    last = rows.set_index([*SIDES, "seed"])["last"].sort_index()
-    values = {name: (last.loc[one] - last.loc[other]).dropna() for name, (one, other) in EXPERIMENTS.items()}
-    return predicted.judged(values, [*EXPERIMENTS], predicted.ARROW)
+    return predicted.of_pairs(rows.set_index([*SIDES, "seed"])["last"], EXPERIMENTS, predicted.ARROW)

@@ -7,7 +7,7 @@ import pandas as pd
 from cot2lib import runs
 from cot2lib.runs import records
 from cot2lib.specs.profiles import SEEDS, TWENTY
-from cot2lib.study import frame, graph_runs, graphs, look, report, show, sweeps
+from cot2lib.study import arrow, frame, graph_runs, graphs, look, report, show, sweeps
 from cot2lib.study.book import overview
 from cot2lib.study.book.ledger import KINDS, STATEMENTS, of_records, reading_records
 from cot2lib.study.claims.kinds import SETTLED
@@ -51,13 +51,14 @@ def in_short() -> str:
     printed = [gain for model in GAINS if model.startswith("MNNS") for gain in gains(model)]
     repaired = settled.loc[[*STATEMENTS], "verdict"].str.startswith("holds if").sum()
     local = [f"{accuracy:.1f} %" for accuracy in of_local_steps()]
+    lost = arrow.outcomes(arrow.read()).set_index("id").loc["full-16", "mean"]
     sentences = [
         f"CoT2 beats discrete chain of thought on sums {_card('convergence-2l2h', every)}, "
         f"{_card('main-mnns-cot2', ours('main-mnns-cot2'))} against "
         f"{_card('main-mnns-discrete', ours('main-mnns-discrete'))} at *d* = 32.",
         f"It needs {{ref}}`no look-ahead <local-steps>`: {local[0]} if steps see the thought before and one digit, "
         f"discrete thoughts {local[1]} (our recipe).",
-        "The code's {ref}`missing arrow <erratum-arrow>` decides the best budget at *d* = 16.",
+        f"The code's {{ref}}`missing arrow <erratum-arrow>` costs the full budget {lost:.0f} points at *d* = 16.",
         f"{_card('grpo-improves', 'Reward adds')} {ends(lifts, 0)} points; the paper prints {ends(printed, 0)}.",
         f"{SOME[repaired].capitalize()} of {len(STATEMENTS)} theoretical statements need a condition or repair: the "
         f"{_card('construction', 'construction')} misses 0.",

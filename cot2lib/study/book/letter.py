@@ -12,15 +12,15 @@ import numpy as np
 import pandas as pd
 
 from cot2lib.specs.profiles import POLICIES
-from cot2lib.study import grpo_mts, policies
+from cot2lib.study import arrow, grpo_mts, policies
 from cot2lib.study.book.ledger import of_records, ours
 from cot2lib.study.claims.kinds import SETTLED
 from cot2lib.study.construction import failures
 from cot2lib.study.frame import at
-from cot2lib.study.printed import claims, paper_value
+from cot2lib.study.printed import claims, number_at, paper_value
 from cot2lib.study.reward_runs import explaining
 from cot2lib.study.show import mean_of
-from cot2lib.study.sweeps import DROPOUT, KS, LARGE
+from cot2lib.study.sweeps import BUDGETS, DROPOUT, KS, LARGE
 from cot2lib.tasks import MNNS
 from cot2lib.theory import chains, estimators
 from cot2lib.theory.construction import TrigMNNS
@@ -52,7 +52,7 @@ def number(name: str) -> str:
 def found() -> dict[str, str]:
     """Numbers that are no claim's, by name."""
     points = policies.evaluations({SETTLED: explaining(SETTLED)})
-    return _split() | _settings(points) | _bound() | _read_off() | _entropies(points)
+    return _split() | _settings(points) | _bound() | _read_off() | _entropies(points) | _arrow()
 
 
 def _split() -> dict[str, str]:
@@ -112,3 +112,14 @@ def _entropies(points: pd.DataFrame) -> dict[str, str]:
         printed = pd.Series({k: paper_value(f"grpo-mts-d{d}-k{k}-entropy1-sft") for k in KS})
         apart.append((late.groupby("k")["entropy_1"].mean() - printed).abs().max())
     return shown | {"apart": f"{max(apart):.2f}"}
+
+
+def _arrow() -> dict[str, str]:
+    """Rows of the table of budgets at d = 16: the paper's mean, and ours by its recipe without and with the arrow."""
+    rows = at(arrow.read(), profile=SETTLED, d_model=16)
+    table = []
+    for budget in BUDGETS[1:]:
+        both = at(rows, budget=budget).groupby("arrow")["last"].agg(mean_of)
+        printed = number_at("budget-b{budget}-d{d_model}", {"budget": budget, "d_model": 16})
+        table.append(f"| {budget} | {'' if printed is None else f'{printed:g}'} | {both[False]} | {both[True]} |")
+    return {"arrow": "\n".join(table), "arrow runs": str(len(at(rows, budget=16, arrow=True)))}

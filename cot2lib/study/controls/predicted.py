@@ -68,6 +68,24 @@ def judged(values: Mapping[str, pd.Series], differences: Iterable[str], block: s
     return pd.DataFrame(table)
 
 
+def of_pairs(last: pd.Series, pairs: Mapping[str, tuple], block: str) -> pd.DataFrame:
+    """Return `judged` of experiments that are differences of two cells of runs, by seed.
+
+    Args:
+        last: a number of each run, by cell (all levels but the last) and seed.
+        pairs: the cell of each experiment, and the one that is subtracted; those without common seeds are left out.
+        block: which predictions.
+    """
+    last = last.sort_index()
+    here = {cell for cell in last.index.droplevel("seed")}
+    values = {
+        name: (last.loc[one] - last.loc[other]).dropna()
+        for name, (one, other) in pairs.items()
+        if {one, other} <= here
+    }
+    return judged({name: some for name, some in values.items() if len(some) > 1}, [*pairs], block)
+
+
 def fits(found: Interval | None, low: float, high: float) -> str:
     """Say whether an interval lies in a predicted range."""
     if found is None:

@@ -29,6 +29,11 @@ FORMS = {
     "local": "thought before, digits up to its own",
     "strict": "thought before, own digit alone",
 }
+HOP_FORMS = {
+    "all": "everything before it",
+    "local": "thought before and edges",
+    "strict": "the same, edges apart",
+}
 MASKS = {  # on trained models, in the figure: the mask and the words for it
     "answer: no digits": "answer: no digits",
     "answer: own digit, <BOS>, arrow": "answer: own digit, arrow",
@@ -37,6 +42,14 @@ MASKS = {  # on trained models, in the figure: the mask and the words for it
     "step 1: own digit, <BOS>": "first step: own digit",
     "steps: own digit, <BOS>": "each step: own digit",
     "steps: another digit, <BOS>": "each step: another digit",
+}
+HOPS = {  # cells of the fourth block's experiments, and those that are subtracted
+    "hops-csft-local": ("csft", "csft local"),
+    "hops-csft-strict": ("csft", "csft strict"),
+    "hops-discrete-local": ("discrete", "discrete local"),
+    "hops-discrete-strict": ("discrete", "discrete strict"),
+    "hops-apart-strict": ("csft strict", "discrete strict"),
+    "hops-fresh-strict": ("fresh-path strict", "discrete strict"),
 }
 EDITS = {  # of the table: the edit and the words for it
     **{f"swap {t}": f"another input's thought {t}" for t in (1, 2, 3)},
@@ -78,6 +91,25 @@ def read(seeds: Sequence[int], retrain: bool = False, device: str = "auto") -> t
     return rows, answers.assign(lost=answers["before"] - answers["right"])
 
 
+def hops(seeds: Sequence[int], retrain: bool = False, device: str = "auto") -> pd.DataFrame:
+    """Return final accuracies (%) on graphs by what a step sees; columns and arguments as `read`."""
+    known = {
+        (GRAPHS, cell): [run for run in some if run.seed - GRAPHS_LATER in seeds]
+        for cell, some in steps.hops().items()
+    }
+    asked = [run for some in known.values() for run in some]
+    if retrain:
+        runs.run(asked, retrain=True, device=device)
+    rows = placed(frame.tidy(runs.recorded(asked, retrain=retrain)), known)
+    form = rows["control"].str.split(" ", expand=True).reindex(columns=[0, 1])
+    return rows.assign(method=form[0], sees=form[1].fillna("all"))
+
+
+def hop_outcomes(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the outcome of each experiment on hops, judged by the predictions (`predicted.judged`)."""
+    return predicted.of_pairs(rows.set_index(["control", "seed"])["last"], HOPS, predicted.HOPS)
+
+
 def authors() -> pd.DataFrame:
     """Return final accuracies (%) by the authors' recipe: a row for each seed, a column for each cell."""
     known = steps.trained("paper")
@@ -117,29 +149,39 @@ def outcomes(rows: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
     return predicted.judged(measures(rows, answers), differences, predicted.STEPS)
 
 
-def why(rows: pd.DataFrame, answers: pd.DataFrame, finding: str) -> Shown:
-    """Draw accuracy on four digits by what steps see: of models trained so, and of trained models that see less.
+def why(rows: pd.DataFrame, on_graphs: pd.DataFrame, answers: pd.DataFrame, finding: str) -> Shown:
+    """Draw accuracy by what steps see: of models trained so, on digits and graphs, and of trained ones that see less.
 
-    Arguments as `read` returns.
+    Arguments are what `read` and `hops` return.
     """
-    figure, axes = look.panels(1, 2, width=9.0, height=4.4)
+    figure, axes = look.panels(1, 3, width=12.5, height=4.4, width_ratios=[1, 1, 1.2])
     palette = {WORDS[name]: colour for name, colour in COLOURS.items()}
-    trained = rows.query("told == @NUMBERS and d_model == 32 and digits == 4 and budget in (1, 16)")
-    trained = trained.assign(value=trained["last"], trained=trained["method"].map(WORDS), control=trained["sees"])
-    trained = frame.at(trained, trained=[*palette])
-    dots(axes[0, 0], trained, {form: fill(words, 20) for form, words in FORMS.items()}, "trained", palette)
+    on_digits = rows.query("told == @NUMBERS and d_model == 32 and digits == 4 and budget in (1, 16)")
+    trained = {}
+    for axis, (panel, some, forms) in zip(axes[0], (("digits", on_digits, FORMS), ("graphs", on_graphs, HOP_FORMS))):
+        part = some.assign(value=some["last"], trained=some["method"].map(WORDS), control=some["sees"], panel=panel)
+        trained[panel] = frame.at(part, trained=[*palette])
+        dots(axis, trained[panel], {form: fill(words, 20) for form, words in forms.items()}, "trained", palette)
     less = frame.at(answers, told=NUMBERS, control=[*COLOURS])
     whole = less[less["edit"] == "steps: own digit, <BOS>"].assign(edit="nothing", right=lambda part: part["before"])
     less = pd.concat([whole, frame.at(less, edit=[*MASKS])])
-    less = less.assign(value=less["right"], trained=less["control"].map(WORDS), control=less["edit"])
-    dots(axes[0, 1], less, {"nothing": "everything before it"} | MASKS, "trained", palette)
-    for axis, words in zip(axes[0], ("trained under the mask", "trained without a mask, then masked")):
+    less = less.assign(
+        value=less["right"], trained=less["control"].map(WORDS), control=less["edit"], panel="evaluated"
+    )
+    dots(axes[0, 2], less, {"nothing": "everything before it"} | MASKS, "trained", palette)
+    titles = (
+        "four digits, trained under the mask",
+        "graphs, trained under the mask",
+        "four digits, masked afterwards",
+    )
+    for axis, words in zip(axes[0], titles):
         axis.set(xlabel="right held-out answers (%)", xlim=(0, 102))
         axis.set_title(words, fontsize="medium")
-    axes[0, 1].get_legend().remove()
+    for axis in axes[0, 1:]:
+        axis.get_legend().remove()
     columns = ["panel", "control", "trained", "seed", "value"]
-    both = pd.concat([trained.assign(panel="trained"), less.assign(panel="evaluated")])
-    return Shown(figure, both[columns].rename(columns={"control": "sees"}), finding)
+    every = pd.concat([*trained.values(), less])
+    return Shown(figure, every[columns].rename(columns={"control": "sees"}), finding)
 
 
 def budgets(rows: pd.DataFrame, finding: str) -> Shown:
