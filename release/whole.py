@@ -72,8 +72,8 @@ def compare(shipped: pd.DataFrame, ours: pd.DataFrame) -> None:
     """Print how many verdicts differ between two sets of records, and which."""
     both = pd.concat({"shipped": shipped["group"], "gpu": ours["group"]}, axis=1, join="inner")
     moved = both[both["shipped"] != both["gpu"]]
-    print(f"{len(both)} of {len(shipped)} verdicts are given by both sets of records; {len(moved)} of them differ:")
-    print(moved.to_string(), f"\nsecond ledger: COT2_RECORDS={OUT / 'records'} cot2 ledger")
+    print(f"{len(both)} of {len(shipped)} verdicts are given by both sets of records; {len(moved)} of them differ.")
+    print(moved.to_string() if len(moved) else "", f"\nsecond ledger: COT2_RECORDS={OUT / 'records'} cot2 ledger")
 
 
 if __name__ == "__main__":

@@ -53,5 +53,5 @@ def test_verdicts_that_differ_are_named(capsys):
     ledgers = ({"a": "agrees", "b": "agrees", "c": "differs"}, {"a": "differs", "c": "differs"})
     WHOLE["compare"](*(pd.DataFrame({"group": pd.Series(groups)}) for groups in ledgers))
     said = capsys.readouterr().out
-    assert said.startswith("2 of 3 verdicts are given by both sets of records; 1 of them differ:")
+    assert said.startswith("2 of 3 verdicts are given by both sets of records; 1 of them differ.")
     assert [line.split() for line in said.splitlines()[2:3]] == [["a", "agrees", "differs"]]
