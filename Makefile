@@ -4,6 +4,7 @@
 # make thorough  the long tests, and every page of the book that `make book` has built (needs npm and Chromium)
 # make fresh     retrain chapters from nothing: CHAPTERS="csft budget" PROFILE=paper; RESUME=1 goes on
 # make gpu       on a machine with a GPU, by its own Python: tests, then every chapter; GPU="profile=paper retrain=True"
+#                WHOLE=1 instead trains all of the paper's runs and judges the ledger by them; GPU="workers=4"
 # make pdf       print the built book into _build/cot2-book.pdf (needs Chromium)
 # make results   write what the README says of the records, and the golden files: read the difference
 # make release   build wheel, sdist, HTML and PDF into dist, and tag them; VERSION=0.2.0 also writes and commits it
@@ -59,7 +60,7 @@ fresh: $(READY)
 
 gpu:  # neither network nor git nor .venv is needed
 	-$(PYTHON) -m pytest tests/training/test_cuda.py -m cuda -p no:cacheprovider -o addopts=-q
-	PYTHONPATH=$(CURDIR) $(PYTHON) release/gpu.py $(GPU)
+	PYTHONPATH=$(CURDIR) $(PYTHON) release/$(if $(filter 1,$(WHOLE)),whole,gpu).py $(GPU)
 
 pdf: $(READY)
 	$(BIN)/pip install -q -r release/release.txt

@@ -115,7 +115,7 @@ def _add_training(command: Callable) -> None:
         parser.add_argument("--threads", type=count, help=threads)
         engine = "auto: the fused one where it applies"
         parser.add_argument("--engine", default="auto", choices=("auto", "torch"), help=engine)
-        most = "most trainings side by side (default: 16 on a CPU, 64 on a GPU)"
+        most = "most trainings side by side (default: 16 on a CPU, as many as fit on a GPU)"
         parser.add_argument("--stack", type=count, help=most)
         parser.add_argument("--retrain", action="store_true", help="also train runs that have a shipped record")
     run.add_argument("--workers", type=count, default=1, help="processes that share the stacks (default: 1)")

@@ -11,6 +11,7 @@ import torch
 from builders import ALPHA, drawn, mixed, noted, registered, weights_of
 from kinds import KINDS, supervised
 from parity import assert_same_step, both, by_torch, stop_at_a_checkpoint
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from cot2lib import runs
 from cot2lib.errors import SpecError
@@ -182,15 +183,29 @@ def test_the_first_ratio_is_one(name, monkeypatch):
         assert torch.allclose(seen[0][1][0][there], thoughts[there], atol=1e-4), "fed again, they are what was drawn"
 
 
+class Copies(TorchDispatchMode):
+    """Notes sizes of what is copied from the host."""
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        made = function(*args, **(kwargs or {}))
+        if function is torch.ops.aten._to_copy.default and (args[0].device, made.device) == (CPU, META):
+            self.noted.append(made.shape)
+        return made
+
+
 @every_kind
 def test_a_step_on_a_device_without_data(name, monkeypatch):
-    """Nothing is left on the host or read back, as a captured step needs."""
+    """Nothing is left on the host or read back, and nothing copied from it twice, as a captured step needs."""
     run = KINDS[name].run
     monkeypatch.setattr(torch.optim.AdamW, "step", lambda self: None)  # torch's own, whose fused form meta lacks
     trainer = by_torch(run, device=META)
     trainer.phase = trainer.phase_at(run.recipe.steps - 1)
     before = {tensor.device for tensor in trainer.stack.state_dict().values()}
     trainer.take_step()
+    with Copies() as copies:
+        copies.noted = []
+        trainer.take_step()
+    assert copies.noted == []
     assert before == {META} and {gradient.device for gradient in trainer.gradients} == {META}
 
 

@@ -27,7 +27,6 @@ from cot2lib.training.supervised import build_stack
 from cot2lib.training.trainer import StackTrainer
 
 ENGINES = ("auto", "torch")
-RUNS_PER_STACK = {"cpu": 16, "cuda": 64}
 
 
 def run(
@@ -54,7 +53,7 @@ def run(
         threads: CPU threads while training. By default torch takes one, since the matrices are small, and the fused
             engine trains as many runs at a time as torch has threads.
         engine: "auto": the fused engine (`cot2lib.training.fused`) where it applies; "torch": never.
-        stack: most trainings side by side, by default as `RUNS_PER_STACK` says; a large GPU takes more.
+        stack: most trainings side by side, by default as `room` says.
 
     Raises:
         RecordError: for specs without a record under missing="error", or an unreadable file.
@@ -117,7 +116,7 @@ def plan(
     stacks = []
     for group in by_shape(trained_once(specs)):
         group = sorted(group, key=lambda spec: spec.recipe.lr)
-        parts = -(-len(group) // (most or RUNS_PER_STACK[device.type]))
+        parts = -(-len(group) // (most or room(group[0], device)))
         size = -(-len(group) // parts)
         together = [group[first : first + size] for first in range(0, len(group), size)]
         stacks += [[run for spec in some for run in runs[spec.training]] for some in together]
@@ -128,6 +127,23 @@ def plan(
     resumed = [stack for stack in begun if owner[first(stack)] == shard[0]]
     rest = [[spec for spec in stack if spec.id in left - taken] for stack in stacks[shard[0] :: shard[1]]]
     return resumed + [stack for stack in rest if stack]
+
+
+def room(spec: Run, device: torch.device) -> int:
+    """How many trainings of a shape go side by side: 16 on a CPU, as many as take half of its memory on a GPU.
+
+    Each takes its weights, with gradients and AdamW's two moments; what backward reads of all tokens of a batch; and
+    labels and fed mixtures of all inputs, which it may share. A float has four bytes.
+    """
+    if device.type == "cpu":
+        return 16
+    task, width, layers = spec.task, spec.model.d_model, spec.model.layers
+    weights = (task.vocab_size + task.positions) * width + 12 * layers * width**2
+    tokens = spec.recipe.batch * getattr(spec, "group", 1) * task.positions
+    read = layers * (20 * width + 5 * spec.model.heads * task.positions) + 5 * task.vocab_size  # of each token
+    targets = 2 * task.size * spec.outputs * task.vocab_size
+    whole = torch.cuda.mem_get_info()[1]  # in bytes; what is free would let shards on one card plan differently
+    return max(1, whole // 2 // (4 * (4 * weights + tokens * read + targets)))
 
 
 def _train(stacks: Sequence[list[Run]], device: torch.device, **options) -> None:

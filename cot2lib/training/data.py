@@ -21,6 +21,7 @@ from cot2lib.specs import Run, Supervision
 from cot2lib.supervision import check_budget, check_targets_fit, hindsight_targets, steps_of
 from cot2lib.targets import Visits
 from cot2lib.tasks import Task
+from cot2lib.tasks.task import on_device
 from cot2lib.testing import check_rule, check_targets, check_task
 
 Rows = Int[Tensor, "run batch"]
@@ -180,7 +181,7 @@ class StackData:
 def drawn_names(task: Task, keys: Int[Tensor, " key"], batch: int) -> Names:
     """Permutations of the vocabulary that give every name another one, the same in all its roles."""
     assert task.renamed is not None
-    roles = task.renamed.to(keys.device)  # (role, name)
+    roles = on_device(task, "renamed", keys.device)  # (role, name)
     order = random.bits(keys, batch * roles.shape[1]).view(len(keys), batch, -1).argsort(-1)  # (key, batch, name)
     table = torch.arange(task.vocab_size, device=keys.device).repeat(len(keys), batch, 1)
     for tokens in roles:

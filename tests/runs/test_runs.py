@@ -20,6 +20,7 @@ from cot2lib.kit import frozen, timing
 from cot2lib.runs import lookup, records, store
 from cot2lib.runs.collect import collect as merge
 from cot2lib.runs.train import plan
+from cot2lib.specs.profiles import spec
 from cot2lib.study import sweeps
 from cot2lib.thoughts import Base
 from cot2lib.training.supervised import SupervisedTrainer
@@ -175,6 +176,13 @@ def test_plan_stacks_runs_of_one_shape():
     assert sorted(len(stack) for stack in stacks) == [1, 12, 14, 14]
     assert {s.id for stack in stacks for s in stack} == {s.id for s in many}
     assert sum(len({s.recipe.lr for s in stack}) for stack in stacks) == 5, "learning rates keep together"
+
+
+def test_a_stack_is_as_large_as_a_gpu_has_room_for(monkeypatch):
+    many, gpu = [spec("cot2", "paper", seed=seed) for seed in range(90)], torch.device("cuda")
+    for gib, sizes in ((80, [90]), (2, [45, 45])):
+        monkeypatch.setattr(torch.cuda, "mem_get_info", lambda gib=gib: (0, gib * 2**30))
+        assert [len(stack) for stack in plan(many, {run.id for run in many}, gpu, (0, 1))] == sizes
 
 
 def test_shards_share_the_stacks(kept, monkeypatch):

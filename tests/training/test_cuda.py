@@ -10,7 +10,7 @@ from cot2lib.kit import random
 from cot2lib.kit.random import Site
 from cot2lib.specs import GRPOSpec, Recipe
 from cot2lib.specs.profiles import spec
-from cot2lib.tasks import MNNS
+from cot2lib.tasks import MNNS, ProsQA
 from cot2lib.thoughts import MTS, Base, Dirichlet, Gaussian, Gumbel
 from cot2lib.training.supervised import SupervisedTrainer, build_stack
 from cot2lib.training.trainer import WARM_UP
@@ -55,6 +55,15 @@ def test_a_frozen_table_stays_under_capture():
     for trainer in (cpu, gpu):
         trainer.advance(WARM_UP + 20)
     assert gpu.engine.repeated["step"].graph is not None and torch.equal(before, gpu.stack.transformer.wte.weight)
+    assert (weights(cpu) - weights(gpu)).abs().max() < 1e-3
+
+
+def test_captured_training_under_fresh_names_equals_training_on_the_cpu():
+    specs = [short(seed=seed, task=ProsQA(inputs=100, naming="fresh")) for seed in (42, 43)]
+    cpu, gpu = SupervisedTrainer(specs, "cpu"), SupervisedTrainer(specs, "cuda")
+    for trainer in (cpu, gpu):
+        trainer.advance(WARM_UP + 20)
+    assert gpu.engine.repeated["step"].graph is not None
     assert (weights(cpu) - weights(gpu)).abs().max() < 1e-3
 
 
