@@ -217,11 +217,9 @@ def spec(
         self_fed_from: share of the training after which CoT2 is fed its own thoughts; None for never.
         targets: what is scored and fed in place of the method's own targets (`cot2lib.targets`); they need a method
             that a teacher feeds, "cot2" or "discrete".
-        sees: what a step may attend to, see `cot2lib.specs.Supervision`. A mask needs the arrow, which is
-            then the place of the first step's query.
-        arrow: whether the prompt ends in the arrow, by default as the table says.
-        thought: the rule that the run thinks by, by default the method's.
-        seed: see `cot2lib.specs.RunSpec`.
+        sees: what a step may attend to, see `cot2lib.specs.Supervision`.
+        arrow: whether the prompt ends in the arrow, by default as the table says; a mask needs it.
+        thought, seed: see `cot2lib.specs.RunSpec`; the rule is by default the method's.
         **recipe: fields of `cot2lib.specs.Recipe` to override.
 
     Raises SpecError for an unknown method, profile or field, or an option that the method does not take.
@@ -229,14 +227,14 @@ def spec(
     as_instance("task", task, Task)
     _refuse_unknown(spec, recipe, RECIPE)
     rows = rows_of(task, profile_name)
-    known = [name for name in METHODS if name in rows]
-    if method not in known:
+    if method not in (known := [name for name in METHODS if name in rows]):
         raise SpecError(f"method {method!r}: on {type(task).__name__} choose one of {', '.join(known)}.")
     row = rows[method]
     training = row.recipe(task, **recipe)
-    shown = _shown(method, row.supervision, training, task, budget, every, self_fed_from, targets)
+    prompted = row.supervision
     if arrow is not None or sees != "all":
-        shown = replace(shown, sees=sees, arrow=arrow is not False)
+        prompted = replace(prompted, sees=sees, arrow=arrow is not False)
+    shown = _shown(method, prompted, training, task, budget, every, self_fed_from, targets)
     shape = {name: value for name, value in (("layers", layers), ("heads", heads)) if value is not None}
     return RunSpec(
         recipe=training,
