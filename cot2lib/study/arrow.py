@@ -15,31 +15,31 @@ from cot2lib.study.controls import predicted
 WITH_ARROW = "authors' recipe, with the arrow"
 SIDES = ["profile", "d_model", "budget", "arrow"]
 EXPERIMENTS = {  # a cell of `SIDES`, and the one that is subtracted
-    "full-16": (("paper", 16, 16, True), ("paper", 16, 16, False)),
-    "eight-16": (("paper", 16, 8, True), ("paper", 16, 8, False)),
-    "four-16": (("paper", 16, 4, True), ("paper", 16, 4, False)),
-    "two-16": (("paper", 16, 2, True), ("paper", 16, 2, False)),
-    "full-24": (("paper", 24, 16, True), ("paper", 24, 16, False)),
-    "best-eight": (("paper", 16, 16, True), ("paper", 16, 8, True)),
-    "best-four": (("paper", 16, 16, True), ("paper", 16, 4, True)),
-    "dimension": (("paper", 32, 16, True), ("paper", 16, 16, True)),
-    "quick-16": (("quick", 16, 16, True), ("quick", 16, 16, False)),
-    "quick-24": (("quick", 24, 16, True), ("quick", 24, 16, False)),
+    "full-16": (("paper", 16, 16, "yes"), ("paper", 16, 16, "no")),
+    "eight-16": (("paper", 16, 8, "yes"), ("paper", 16, 8, "no")),
+    "four-16": (("paper", 16, 4, "yes"), ("paper", 16, 4, "no")),
+    "two-16": (("paper", 16, 2, "yes"), ("paper", 16, 2, "no")),
+    "full-24": (("paper", 24, 16, "yes"), ("paper", 24, 16, "no")),
+    "best-eight": (("paper", 16, 16, "yes"), ("paper", 16, 8, "yes")),
+    "best-four": (("paper", 16, 16, "yes"), ("paper", 16, 4, "yes")),
+    "dimension": (("paper", 32, 16, "yes"), ("paper", 16, 16, "yes")),
+    "quick-16": (("quick", 16, 16, "yes"), ("quick", 16, 16, "no")),
+    "quick-24": (("quick", 24, 16, "yes"), ("quick", 24, 16, "no")),
 }
 
 
 def read(seeds: Sequence[int] = TEN, retrained: str | None = None) -> pd.DataFrame:
-    """Return final accuracies (%) of the runs of both recipes with the arrow and without it (column `arrow`)."""
+    """Return final accuracies (%) of the runs of both recipes with the arrow and without it (`arrow`: yes, no)."""
     named = ("budgets", "other_prompt")
     asked = {name: sweeps.distinct(*(sweeps.sweep(each, name, seeds) for each in named)) for name in profiles.PROFILES}
     arrow = {run.id: run.supervision.arrow for some in asked.values() for run in some}
     rows, _ = frame.read(asked, retrained)
-    return rows.assign(arrow=rows["id"].map(arrow))
+    return rows.assign(arrow=rows["id"].map(arrow).map({True: "yes", False: "no"}))
 
 
 def panels(rows: pd.DataFrame, both: pd.DataFrame) -> pd.DataFrame:
     """Add to the runs by each recipe those of the authors' recipe with the arrow, as a third one."""
-    added = both.query("profile == 'paper' and arrow").assign(recipe=WITH_ARROW)
+    added = both.query("profile == 'paper' and arrow == 'yes'").assign(recipe=WITH_ARROW)
     joined = pd.concat([rows.astype({"recipe": object}), added])
     return joined.assign(recipe=frame.ordered(joined["recipe"], frame.ORDER["recipe"]))
 

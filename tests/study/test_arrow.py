@@ -17,7 +17,7 @@ def test_every_prediction_has_its_pair_of_cells(block):
 
 def test_pairs_name_cells_that_are_trained():
     asked = {
-        (name, run.model.d_model, run.supervision.budget or 16, run.supervision.arrow)
+        (name, run.model.d_model, run.supervision.budget or 16, "yes" if run.supervision.arrow else "no")
         for name in profiles.PROFILES
         for each in ("budgets", "other_prompt")
         for run in sweeps.sweep(each, name)
@@ -51,7 +51,7 @@ def test_a_pair_is_a_difference_by_seed():
 def test_the_third_panel_has_runs_with_the_arrow_by_the_authors_recipe():
     rows = pd.DataFrame({"recipe": pd.Categorical(["quick recipe", "authors' recipe"]), "last": [1.0, 2.0]})
     both = pd.DataFrame(
-        {"profile": ["paper", "paper", "quick"], "arrow": [True, False, True], "last": [3.0, 4.0, 5.0]}
+        {"profile": ["paper", "paper", "quick"], "arrow": ["yes", "no", "yes"], "last": [3.0, 4.0, 5.0]}
     )
     shown = arrow.panels(rows, both)
     assert shown.groupby("recipe", observed=True)["last"].agg(list).to_dict() == {
