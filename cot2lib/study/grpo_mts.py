@@ -3,19 +3,18 @@
 `rows` are of `cot2lib.study.policies.outcomes`, a row for each run.
 """
 
-from functools import reduce
 from pathlib import Path
 
 import pandas as pd
 
 from cot2lib.specs.profiles import POLICIES
-from cot2lib.study import policies, show
+from cot2lib.study import policies
 from cot2lib.study.frame import at, ordered
 from cot2lib.study.look import Shown
 from cot2lib.study.printed import GAINS, gains, paper_value
 from cot2lib.study.report import ends, recipe
 from cot2lib.study.reward_runs import explaining, mts
-from cot2lib.study.sweeps import KS, RATES, STEPS, USUAL
+from cot2lib.study.sweeps import KS, RATES, STEPS
 
 asked = mts  # the chapter's runs, by sweep and change
 MEASURES = {  # of an explanation: the part of the paper's table, and its name where something is predicted of it
@@ -38,23 +37,6 @@ def entropies(rows: pd.DataFrame, finding: str = "") -> Shown:
     panel = long["d_model"].map("d = {}, ".format) + long["when"].astype(str)
     known = tuple(f"d = {d}, {when}" for d in sorted(rows["d_model"].unique()) for when in ("before", "after"))
     return policies.entropies(long.assign(panel=ordered(panel, known)), "k", "panel", finding)
-
-
-def entropies_apart(rows: pd.DataFrame, few: int, many: int) -> pd.DataFrame:
-    """Entropy (nat) that `many` tokens per thought leave more than `few`, by recipe, seeds, ratio and token.
-
-    `rows` are of variants. For K = 1 both ratios are the same, so that those runs serve either. Seeds are left out of
-    `not collapsed` if any such run of theirs collapsed.
-    """
-    alike = at(rows, k=[few, many], change=[USUAL, "product"])
-    both = pd.concat([alike, at(alike, k=few).assign(ratio="product")])
-    fallen = both.groupby(["recipe", "seed"], observed=True)["collapsed"].transform("any")
-    chosen = pd.concat([both.assign(seeds="all"), both[~fallen].assign(seeds="not collapsed")])
-    by = ["recipe", "seeds", "ratio"]
-    apart = [
-        show.gap_table(chosen, by, "k", {f"token {step}": (many, few)}, f"entropy_{step}", digits=2) for step in STEPS
-    ]
-    return reduce(pd.merge, apart)
 
 
 # Explanations of the paper's Table 1: what each predicts of runs on the paper's split, and what came out

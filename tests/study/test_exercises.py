@@ -1,6 +1,8 @@
 """The numbers that solutions of exercises state."""
 
 import itertools
+import json
+import re
 from math import comb
 
 import numpy as np
@@ -9,9 +11,11 @@ import torch
 from builders import ROOT
 
 import cot2lib
+from cot2lib import losses
 from cot2lib.locality import seen
 from cot2lib.metrics import pass_at_k
 from cot2lib.supervision import trajectory_shares
+from cot2lib.tasks import ProntoQA
 from cot2lib.theory.construction import TrigMNNS
 
 
@@ -65,3 +69,57 @@ def test_steps_that_see_one_digit():
         sees[5 + step, 1 + step] = True
     assert torch.equal(sees, seen(cot2lib.MNNS(), "strict", 6)[:9, :9])
     assert (ROOT / "cot2.py").read_text().count("is_causal=True") == 1
+
+
+def filled(chapter, **names):
+    """What the code of a chapter's exercise makes of names, its blank filled in with the beginning of the solution."""
+    cells = json.loads((ROOT / "notebooks" / f"{chapter}.ipynb").read_text())["cells"]
+    (text,) = ("".join(cell["source"]) for cell in cells if cell["id"] == "exercise")
+    code, answer = re.search(r"```python\n(.*?)```.*:class: dropdown\n\n`(.+?)`", text, re.DOTALL).groups()
+    assert code.count("blank") == 1
+    exec(code.replace("blank", answer), space := {"torch": torch} | names)
+    return space
+
+
+def test_a_group_teaches_nothing_least_often_where_half_of_the_traces_are_right(capsys):
+    space = filled("grpo_mts")
+    p, silent = space["p"], space["silent"]
+    assert p[silent.argmin()] == 0.5 and silent.min() == 2**-7 and silent[0] == silent[-1] == 1
+    rewards = torch.tensor(list(itertools.product((0.0, 1.0), repeat=8)))  # every group, all as likely at p = 1/2
+    teaches = losses.advantages(rewards[None])[0].any(-1)
+    assert int((~teaches).sum()) / len(rewards) == silent.min()
+
+
+def test_the_mean_of_a_root_is_a_power_of_one_draws_mean(capsys):
+    old, new = torch.tensor([0.5, 0.3, 0.2]), torch.tensor([0.7, 0.2, 0.1])  # as in the chapter
+    filled("policy_ratio", old=old, new=new)
+    for line in capsys.readouterr().out.splitlines():
+        k, mean = int(line.split()[0]), float(line.split()[1])
+        draws = torch.cartesian_prod(*[torch.arange(3)] * k).view(-1, k)
+        tokens = [policy.log()[draws][None, :, None] for policy in (new, old)]
+        listed = (old[draws].prod(-1) * losses.log_ratio(*tokens, "geometric").exp().flatten()).sum()
+        assert mean == pytest.approx(float(listed), abs=1e-3) and (mean == 1) == (k == 1)
+
+
+def test_a_scale_of_five_is_as_noisy_as_six_tokens(capsys):
+    torch.manual_seed(0)
+    points, means = (filled("grpo_dirichlet")[name].var(0) for name in ("points", "means"))
+    assert torch.allclose(points, means, rtol=0.02)
+
+
+def test_how_often_a_thought_is_a_word(capsys):
+    chances = filled("gsm8k")["chances"]
+    for line in capsys.readouterr().out.splitlines():
+        k, share = int(line.split()[0]), float(line.split()[1])
+        draws = torch.cartesian_prod(*[torch.arange(3)] * k).view(-1, k)
+        same = (draws == draws[:, :1]).all(-1)
+        assert share == pytest.approx(float(chances[draws[same]].prod(-1).sum()), abs=1e-3)
+
+
+def test_walks_along_edges_are_the_targets_of_prontoqa(capsys):
+    task = ProntoQA(inputs=100, reading="reachable", naming="once")  # as in the chapter
+    filled("prontoqa", task=task)
+    for line, target in zip(capsys.readouterr().out.splitlines(), cot2lib.hindsight_targets(task)[0], strict=False):
+        weights = [float(number) for number in re.findall(r"0\.\d+", line)]
+        assert weights == pytest.approx(target[target > 0].tolist(), abs=1e-4)
+    assert len(weights) == 4 and line.startswith("6")
