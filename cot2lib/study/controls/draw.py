@@ -12,7 +12,7 @@ from cot2lib.metrics import mean_interval
 from cot2lib.study import frame, look, report, show
 from cot2lib.study.controls import outcomes, predicted
 from cot2lib.study.controls.predicted import EXPLANATIONS, HIT, MISS, OPEN, UNRUN
-from cot2lib.study.controls.runs import ALONG, CONTROLS, GRAPHS, NUMBERS, name
+from cot2lib.study.controls.runs import CONTROLS, GRAPHS, NUMBERS, name
 from cot2lib.study.look import Shown, panels
 from cot2lib.study.report import PERCENT
 from cot2lib.study.series import BLUE, GREEN, GREY, ORANGE, PINK
@@ -125,18 +125,6 @@ def beside_csft(parts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return pd.DataFrame(table)
 
 
-def along(shares: pd.DataFrame) -> Shown:
-    """Draw answers by epoch, a panel for each control; thin lines are seeds. `shares` comes from `outcomes.along`."""
-    end = shares[(shares["epoch"] == shares["epoch"].max()) & (shares["answers"] == outcomes.FOLLOWS)]
-    follow = end.groupby("control")["share"].mean()
-    finding = (
-        f"CSFT follows a fed thought in {follow['csft']:.0f} % of the cases after training, a model of fresh paths "
-        f"in {follow['fresh-path']:.0f} %."
-    )
-    named = shares.assign(control=frame.ordered(shares["control"].map(name), [name(control) for control in ALONG]))
-    return look.curves(named, "answers", "control", y="share", labels=("epoch", "answers (%)"), finding=finding)
-
-
 def digits(rows: pd.DataFrame, known: pd.DataFrame, finding: str) -> Shown:
     """Draw accuracy by number of digits and control, every seed as a dot; grey bars: the better rule.
 
@@ -151,16 +139,6 @@ def digits(rows: pd.DataFrame, known: pd.DataFrame, finding: str) -> Shown:
     axis.plot(range(len(known)), known[outcomes.BY_PARITY], "_", markersize=40, color=GREY, zorder=1)
     axis.set_xlabel("grey bars: answers by parity alone")
     return shown
-
-
-def transfer_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Tabulate means of `outcomes.transferred`: a row for each control and start, a column for each share."""
-    found = show.cells(rows, ["control", "start"], "share", "right", show.mean_of)
-    before = show.groups(rows[rows["share"] == rows["share"].min()], ["control", "start"])["before"].agg(show.mean_of)
-    found.insert(2, "at once (%)", before.to_numpy())
-    heads = {str(share): f"{PERCENT * share:.0f} % shown (%)" for share in rows["share"].unique()}
-    heads |= {"control": "labels | fed", "start": "model"}
-    return found.assign(control=found["control"].map(name)).rename(columns=heads)
 
 
 def verdicts(table: pd.DataFrame) -> pd.DataFrame:
