@@ -1,8 +1,8 @@
 """Runs of the controls, how their outcomes are judged, and what the recorded ones hold."""
 
+import itertools
 import math
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -23,19 +23,13 @@ from cot2lib.study.controls.runs import (
 from cot2lib.thoughts import MTS, Always, Base, Discrete
 
 
-def test_rules_by_hand(monkeypatch):
+def test_answers_by_parity_by_hand(monkeypatch):
     monkeypatch.setattr(outcomes.controls, "DIGITS", (3,))
-    (row,) = outcomes.rules().to_dict("records")
-    signed = lambda *digits: {a + s * b + t * c for a, b, c in [digits] for s in (1, -1) for t in (1, -1)}
-    inputs = [(a, b, c) for a in range(1, 10) for b in range(1, 10) for c in range(1, 10)]
-    answers = [min(abs(total) for total in signed(*digits)) for digits in inputs]
+    signs = [(1, s, t) for s in (1, -1) for t in (1, -1)]
+    inputs = itertools.product(range(1, 10), repeat=3)
+    answers = [min(abs(a * s + b * t + c * u) for s, t, u in signs) for a, b, c in inputs]
     by_parity = [[n for n in answers if n % 2 == parity] for parity in (0, 1)]
-    assert row[outcomes.COMMONEST] == pytest.approx(100 * max(map(answers.count, answers)) / 729)
-    assert row[outcomes.BY_PARITY] == pytest.approx(100 * sum(max(map(p.count, p)) for p in by_parity) / 729)
-    assert row["states"] == pytest.approx(
-        np.mean([len({s * a + t * b for s in (1, -1) for t in (1, -1)}) for a, b, _ in inputs])
-    )
-    assert (row["digits"], row["inputs"], row["paths"]) == (3, 729, 4)
+    assert outcomes.by_parity() == {3: pytest.approx(100 * sum(max(map(p.count, p)) for p in by_parity) / 729)}
 
 
 def test_experiments_measure_what_was_predicted():

@@ -1,6 +1,8 @@
 """The numbers that solutions of exercises state."""
 
 import itertools
+import json
+import re
 from math import comb
 
 import numpy as np
@@ -13,6 +15,17 @@ from cot2lib.locality import seen
 from cot2lib.metrics import pass_at_k
 from cot2lib.supervision import trajectory_shares
 from cot2lib.theory.construction import TrigMNNS
+
+
+def solved(chapter, exercise, cells=(), **blanks):
+    """Run some cells of a chapter, then the code of its exercise with the blanks filled in."""
+    source = json.loads((ROOT / f"notebooks/{chapter}.ipynb").read_text())["cells"]
+    sources = {cell["id"]: "".join(cell["source"]) for cell in source}
+    (code,) = re.findall(rf":label: {exercise}\n.*?```python\n(.*?)```", sources["exercise"], re.DOTALL)
+    space = dict(blanks)
+    for part in (*map(sources.get, ("parameters", "imports", *cells)), code):
+        exec(part, space)
+    return space
 
 
 def test_sums_have_one_parity_and_the_answer_is_at_most_the_largest_digit():
@@ -65,3 +78,9 @@ def test_steps_that_see_one_digit():
         sees[5 + step, 1 + step] = True
     assert torch.equal(sees, seen(cot2lib.MNNS(), "strict", 6)[:9, :9])
     assert (ROOT / "cot2.py").read_text().count("is_causal=True") == 1
+
+
+@pytest.mark.parametrize("which, answer", [((3, -3), "S3"), ((3,), "S1")])
+def test_a_thought_without_the_sums_that_lead_to_the_answer(which, answer, capsys):
+    solved("controls", "ex-controls-removed", ["live"], which=which)
+    assert capsys.readouterr().out.split()[-1] == answer

@@ -125,18 +125,18 @@ def beside_csft(parts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return pd.DataFrame(table)
 
 
-def digits(rows: pd.DataFrame, known: pd.DataFrame, finding: str) -> Shown:
-    """Draw accuracy by number of digits and control, every seed as a dot; grey bars: the better rule.
+def digits(rows: pd.DataFrame, by_parity: Mapping[int, float], finding: str) -> Shown:
+    """Draw accuracy by number of digits and control, every seed as a dot; grey bars: answers by parity alone.
 
     Args:
         rows: the frame of `outcomes.by_digits`.
-        known: the frame of `outcomes.rules`.
+        by_parity: what `outcomes.by_parity` returns.
         finding: the sentence above the figure.
     """
     named = rows.assign(trained=rows["control"].map(name))
     shown = look.ends(named, "trained", "digits", None, finding=finding, label="held-out accuracy (%)")
     axis = shown.figure.axes[0]
-    axis.plot(range(len(known)), known[outcomes.BY_PARITY], "_", markersize=40, color=GREY, zorder=1)
+    axis.plot(range(len(by_parity)), [*by_parity.values()], "_", markersize=40, color=GREY, zorder=1)
     axis.set_xlabel("grey bars: answers by parity alone")
     return shown
 
@@ -192,24 +192,6 @@ def over_predictions(table: pd.DataFrame, finding: str, block: str = predicted.C
     axes[0, 0].set_yticks(range(len(known)), known["task"].map(ON_BOTH) + ": " + known["id"], fontsize=7.5)
     figure.supxlabel("points, or % of answers", fontsize=9)
     return Shown(figure, known.drop(columns="experiment"), finding)
-
-
-RULES = {  # of the table of decoders, in words
-    "Base": "mixture",
-    "Discrete": "likeliest token",
-    "MTS(k=3)": "MTS, K = 3",
-    "Systematic(k=3)": "systematic, K = 3",
-    "Dirichlet(gamma=20.0)": "Dirichlet, \N{GREEK SMALL LETTER GAMMA} = 20",
-}
-
-
-def decoders(edited: pd.DataFrame) -> pd.DataFrame:
-    """Tabulate right answers (%) on numbers by training and by the rule of `RULES` that makes the thoughts."""
-    known = frame.at(edited, told=NUMBERS, edit=[f"decoded by {rule}" for rule in RULES])
-    rules, names = known["edit"].str.removeprefix("decoded by ").map(RULES), known["control"].map(name)
-    order = frame.ordered
-    rows = known.assign(rule=order(rules, [*RULES.values()]), control=order(names, names.unique()))
-    return show.cells(rows, ["control"], "rule", "right", show.mean_of)
 
 
 TOLD = {  # edits and doses of the table, in words
