@@ -14,6 +14,7 @@ import cot2lib
 from cot2lib.locality import seen
 from cot2lib.metrics import pass_at_k
 from cot2lib.supervision import trajectory_shares
+from cot2lib.theory import chains, estimators
 from cot2lib.theory.construction import TrigMNNS
 
 
@@ -84,3 +85,10 @@ def test_steps_that_see_one_digit():
 def test_a_thought_without_the_sums_that_lead_to_the_answer(which, answer, capsys):
     solved("controls", "ex-controls-removed", ["live"], which=which)
     assert capsys.readouterr().out.split()[-1] == answer
+
+
+def test_the_ratio_of_two_copied_tokens(capsys):
+    solved("sample_complexity", "ex-copies", shares=[1, 1, 1])
+    ratio = estimators.mse_ratio(*chains.identity(2, 3), 2)
+    assert float(capsys.readouterr().out.split()[-1]) == pytest.approx(ratio) == 7 / 4
+    assert estimators.mse_ratio(*chains.identity(2, 200), 2) == pytest.approx(2)
