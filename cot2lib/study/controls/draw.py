@@ -39,7 +39,7 @@ def main(rows: pd.DataFrame, edited: pd.DataFrame, finding: str) -> Shown:
         rows, edited: the frames of `outcomes.read`.
         finding: the sentence above the figure.
     """
-    figure, axes = panels(2, 2, width=9.0, height=4.6)
+    figure, axes = panels(2, 2, width=9.0, height=4.2)
     grid = axes[0, 0].get_gridspec()
     axes[0, 1].remove()
     axes[0, 0].set_subplotspec(grid[0, :])
@@ -177,7 +177,7 @@ def moved_by_mixtures(rows: pd.DataFrame, edited: pd.DataFrame) -> pd.DataFrame:
 def over_predictions(table: pd.DataFrame, finding: str, block: str = predicted.CONTROLS) -> Shown:
     """Draw every outcome with its interval over what each explanation predicted, coloured where it was right."""
     known, columns = table[table["mean"].notna()].reset_index(drop=True), EXPLANATIONS[block]
-    figure, axes = panels(1, len(columns), width=9.0, height=0.24 * len(known) + 0.9, sharey=True, sharex=True)
+    figure, axes = panels(1, len(columns), width=9.0, height=0.2 * len(known) + 0.9, sharey=True, sharex=True)
     said = predicted.predictions(block).set_index(["id", "explanation"])
     for axis, who in zip(axes[0], columns):
         asked = known[known[who] != predicted.SILENT]
@@ -194,20 +194,14 @@ def over_predictions(table: pd.DataFrame, finding: str, block: str = predicted.C
     return Shown(figure, known.drop(columns="experiment"), finding)
 
 
-TOLD = {  # edits and doses of the table, in words
+TOLD = {  # edits and doses of the table, in words; the figures have the others
     ("none", 1.0): "none",
     ("swap", 1.0): "another input's thought",
-    ("ancestors", 0.5): "half of the weight on states that lead to the answer",
-    ("ancestors", 1.0): "all of it",
-    ("one side", 1.0): "all of it, but not of mirrors",
-    ("elsewhere", 1.0): "as much from other states",
-    ("direction", 1.0): "as far in a random direction",
-    ("inserted", 1 / 32): "an unreached state added, 1/32 of the weight",
-    ("inserted", 1 / 8): "the same, 1/8",
-    ("inserted", 1 / 4): "the same, 1/4",
+    ("ancestors", 1.0): "without states that lead to the answer",
+    ("one side", 1.0): "without these, but with their mirrors",
+    ("elsewhere", 1.0): "without as much of other states",
+    ("inserted", 1 / 8): "an unreached state added, 1/8 of the weight",
     ("mean", 1.0): "the mean of all thoughts",
-    ("noise", 1.0): "noise of the same norm",
-    ("zero", 1.0): "nothing",
     ("early digit", 1.0): "prompt changed in an early digit",
     ("late digit", 1.0): "prompt changed in the last digit",
 }
