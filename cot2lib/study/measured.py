@@ -59,8 +59,6 @@ TABLES = {
     "reads": Measured(
         "answers", "id edit dose inputs before right follows", "controls.measure:steps", "controls.steps:asked"
     ),
-    "along": Measured("edits", "id step edit dose inputs before right follows", "controls.measure:along"),
-    "transfer": Measured("tuned", "control seed start share shown before right", "controls.measure:transfer"),
 }
 
 

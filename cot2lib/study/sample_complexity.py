@@ -5,7 +5,6 @@ How far models are from the paper's assumption is measured in `cot2lib.study.pro
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import partial
 from itertools import product
 
 import pandas as pd
@@ -16,7 +15,6 @@ from cot2lib.metrics import mean_interval
 from cot2lib.study import look, show
 from cot2lib.study.frame import at, ordered
 from cot2lib.study.look import Shown
-from cot2lib.study.probes import KIND
 from cot2lib.study.series import LOOKS
 from cot2lib.tasks import MNNS
 from cot2lib.theory import chains, enumeration, estimators
@@ -41,13 +39,6 @@ REPEATS = 8  # simulated traces per input of the coverage figure
 SAMPLERS = ("MTS, exact", "MTS, simulated", "Dirichlet, simulated", "systematic")
 LENGTHS = [round(10 ** (x / 5)) for x in range(2, 12)]  # m of the chains whose failures are drawn
 ASIDE = {"MTS, simulated": 0.96, "Dirichlet, simulated": 1.04}  # of their K, so that none hides another
-DISTANCES = {
-    "linear": "linear, own weights",
-    "linear_random": "linear, random weights",
-    "markov_other": "Markov, other's thoughts",
-    "markov_mean": "Markov, mean thoughts",
-    "reference": "other inputs",
-}
 
 
 def checked(live_chain: str, ks: Sequence[int], steps: int) -> None:
@@ -243,13 +234,6 @@ def linearity(rows: pd.DataFrame, finding: str = "") -> Shown:
         axis.set_xticks(steps, [f"{step} to {step + 1}" for step in steps])
         axis.set_xlim(steps[0] - 0.25, steps[-1] + 0.25)
     return shown
-
-
-def distance_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Distances from Assumption 1, mean over seeds with 95 % t-interval."""
-    long = rows.melt([*KIND, "step"], [*DISTANCES], "kind", "distance").dropna()
-    long["kind"] = ordered(long["kind"].map(DISTANCES), DISTANCES.values())
-    return show.cells(long, [*KIND, "step"], "kind", "distance", partial(show.mean_of, high=1.0, digits=3)).fillna("")
 
 
 def biases(rows: pd.DataFrame, finding: str = "") -> Shown:

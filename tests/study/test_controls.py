@@ -1,20 +1,15 @@
 """Runs of the controls, how their outcomes are judged, and what the recorded ones hold."""
 
+import itertools
 import math
-from dataclasses import replace
 
-import numpy as np
 import pandas as pd
 import pytest
-import torch
-from builders import evaluate
 
-from cot2lib import runs
 from cot2lib.errors import RecordError
 from cot2lib.locality import masks
 from cot2lib.metrics import Interval
-from cot2lib.specs.profiles import spec
-from cot2lib.study.controls import draw, measure, outcomes, predicted, reading, steps
+from cot2lib.study.controls import draw, outcomes, predicted, reading, steps
 from cot2lib.study.controls.predicted import EXPLANATIONS, HIT, MISS, OPEN, UNRUN, fits, predictions
 from cot2lib.study.controls.runs import (
     CONTROLS,
@@ -26,22 +21,15 @@ from cot2lib.study.controls.runs import (
     own_rule,
 )
 from cot2lib.thoughts import MTS, Always, Base, Discrete
-from cot2lib.training.data import stack_data
 
 
-def test_rules_by_hand(monkeypatch):
+def test_answers_by_parity_by_hand(monkeypatch):
     monkeypatch.setattr(outcomes.controls, "DIGITS", (3,))
-    (row,) = outcomes.rules().to_dict("records")
-    signed = lambda *digits: {a + s * b + t * c for a, b, c in [digits] for s in (1, -1) for t in (1, -1)}
-    inputs = [(a, b, c) for a in range(1, 10) for b in range(1, 10) for c in range(1, 10)]
-    answers = [min(abs(total) for total in signed(*digits)) for digits in inputs]
+    signs = [(1, s, t) for s in (1, -1) for t in (1, -1)]
+    inputs = itertools.product(range(1, 10), repeat=3)
+    answers = [min(abs(a * s + b * t + c * u) for s, t, u in signs) for a, b, c in inputs]
     by_parity = [[n for n in answers if n % 2 == parity] for parity in (0, 1)]
-    assert row[outcomes.COMMONEST] == pytest.approx(100 * max(map(answers.count, answers)) / 729)
-    assert row[outcomes.BY_PARITY] == pytest.approx(100 * sum(max(map(p.count, p)) for p in by_parity) / 729)
-    assert row["states"] == pytest.approx(
-        np.mean([len({s * a + t * b for s in (1, -1) for t in (1, -1)}) for a, b, _ in inputs])
-    )
-    assert (row["digits"], row["inputs"], row["paths"]) == (3, 729, 4)
+    assert outcomes.by_parity() == {3: pytest.approx(100 * sum(max(map(p.count, p)) for p in by_parity) / 729)}
 
 
 def test_experiments_measure_what_was_predicted():
@@ -127,26 +115,3 @@ def test_moved_by_mixtures_is_what_the_page_says():
     shown = draw.moved_by_mixtures(rows, edited).set_index("experiment")["verdicts that change"]
     assert set(shown.drop("smoothed-path")) == {"none"} and {"gap", "feed-alone"} < set(shown.index)
     assert judged.drop("smoothed-path").equals(alike.drop("smoothed-path"))
-
-
-def test_tuned_begins_as_trained_and_learns_from_the_few(monkeypatch):
-    """Before a step it answers what the trained stack answers; a fresh one guesses; both see the same few inputs."""
-    monkeypatch.setattr(measure, "STEPS", 40)
-    monkeypatch.setattr(measure, "MORE", replace(measure.MORE, inputs=3000))
-    run = spec("cot2", "quick", seed=42)
-    stack = runs.load(run, missing="error")
-    carried, fresh = (measure.tuned([run], start, 0.05).iloc[0] for start in (stack, None))
-    asked = [replace(run, task=measure.MORE)]
-    found = evaluate(stack, stack_data(asked, "cpu"), asked)
-    held = measure.MORE.size - int(measure.MORE.split(42).sum())
-    right = found["correct_a"][0] + found["correct_b"][0]
-    assert right > 100 and carried["before"] == pytest.approx(100 * right / held, abs=0.1)
-    assert carried["shown"] == fresh["shown"] == round(0.05 * (measure.MORE.size - held))
-    assert fresh["before"] < 5 < fresh["right"] and carried["right"] > carried["before"]
-
-
-def test_some_of_the_training_inputs_differ_by_seed():
-    rows = torch.arange(100, 1100)
-    one, other = measure.some(rows, 62, 0.1), measure.some(rows, 63, 0.1)
-    assert len(one) == len(one.unique()) == 100 and set(one.tolist()) <= set(rows.tolist())
-    assert not torch.equal(one, other) and torch.equal(one, measure.some(rows, 62, 0.1))

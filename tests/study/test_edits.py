@@ -8,7 +8,7 @@ import torch
 from cot2lib import interventions, runs
 from cot2lib.locality import masks
 from cot2lib.model import GPT2Stack
-from cot2lib.runs import Taught, make_trainer
+from cot2lib.runs import Taught
 from cot2lib.specs.profiles import grpo, spec
 from cot2lib.study.controls import measure
 from cot2lib.study.graph_runs import placed
@@ -143,21 +143,6 @@ def test_edits_of_hidden_states_and_of_graphs():
     run = replace(placed("cot2", 19, 16), task=ProsQA(inputs=60))
     names = {edit.name for edit in interventions.edits(interventions.thought(build_stack([run]), [run]))}
     assert names == placebos | {"ancestors", "elsewhere", "direction"}
-
-
-def test_along_edits_a_training_on_its_way(monkeypatch):
-    """The last point is what the trained models answer, and points before it are of models that know less."""
-    run = spec("cot2", task=TASK, d_model=16, steps=120, evaluate_every=12)
-    monkeypatch.setattr(measure, "POINTS", (1, 10))
-    found = measure.on_the_way([run])
-    assert list(found) == ["id", "step", *measure.COLUMNS[1:]] and found["step"].unique().tolist() == [12, 120]
-    assert set(found["edit"]) == set(measure.ASKED) and set(found["id"]) == {run.id}
-    trainer = make_trainer([run], torch.device("cpu"))
-    trainer.train()
-    last = measure.after_edits(trainer.stack, [run])
-    assert found[found["step"] == 120][last.columns].reset_index(drop=True).equals(last)
-    right = found[found["edit"] == "swap"].set_index("step")["before"]
-    assert right[120] > right[12]
 
 
 SHORT = dict(d_model=16, layers=1, heads=1, steps=4, evaluate_every=4, warmup=0)

@@ -16,7 +16,19 @@ from cot2lib.locality import seen
 from cot2lib.metrics import pass_at_k
 from cot2lib.supervision import trajectory_shares
 from cot2lib.tasks import ProntoQA
+from cot2lib.theory import chains, estimators
 from cot2lib.theory.construction import TrigMNNS
+
+
+def solved(chapter, exercise, cells=(), **blanks):
+    """Run some cells of a chapter, then the code of its exercise with the blanks filled in."""
+    source = json.loads((ROOT / f"notebooks/{chapter}.ipynb").read_text())["cells"]
+    sources = {cell["id"]: "".join(cell["source"]) for cell in source}
+    (code,) = re.findall(rf":label: {exercise}\n.*?```python\n(.*?)```", sources["exercise"], re.DOTALL)
+    space = dict(blanks)
+    for part in (*map(sources.get, ("parameters", "imports", *cells)), code):
+        exec(part, space)
+    return space
 
 
 def test_sums_have_one_parity_and_the_answer_is_at_most_the_largest_digit():
@@ -123,3 +135,16 @@ def test_walks_along_edges_are_the_targets_of_prontoqa(capsys):
         weights = [float(number) for number in re.findall(r"0\.\d+", line)]
         assert weights == pytest.approx(target[target > 0].tolist(), abs=1e-4)
     assert len(weights) == 4 and line.startswith("6")
+
+
+@pytest.mark.parametrize("which, answer", [((3, -3), "S3"), ((3,), "S1")])
+def test_a_thought_without_the_sums_that_lead_to_the_answer(which, answer, capsys):
+    solved("controls", "ex-controls-removed", ["live"], which=which)
+    assert capsys.readouterr().out.split()[-1] == answer
+
+
+def test_the_ratio_of_two_copied_tokens(capsys):
+    solved("sample_complexity", "ex-copies", shares=[1, 1, 1])
+    ratio = estimators.mse_ratio(*chains.identity(2, 3), 2)
+    assert float(capsys.readouterr().out.split()[-1]) == pytest.approx(ratio) == 7 / 4
+    assert estimators.mse_ratio(*chains.identity(2, 200), 2) == pytest.approx(2)

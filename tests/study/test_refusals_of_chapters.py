@@ -59,7 +59,7 @@ REFUSALS = [
     ("chapter 'nowhere' has no runs", lambda: collect("nowhere", "paper")),
     ("nothing is measured for experts under 'paper'", lambda: measured.measure("experts", "paper")),
     ("'nowhere' is not measured; choose one of sampling", lambda: measured.measure("nowhere")),
-    ("profile 'typo' is unknown", lambda: measured.measure("along", "typo")),
+    ("profile 'typo' is unknown", lambda: measured.measure("experts", "typo")),
     ("sampling is measured on models: `cot2 measure sampling`", lambda: collect("sampling", "quick")),
     ("budget: parameter 'profile' is missing", lambda: check.begin("budget", {})),
     ("cot2 run prosqa", lambda: questions.of_file(QUESTIONS)),

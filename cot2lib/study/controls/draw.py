@@ -12,7 +12,7 @@ from cot2lib.metrics import mean_interval
 from cot2lib.study import frame, look, report, show
 from cot2lib.study.controls import outcomes, predicted
 from cot2lib.study.controls.predicted import EXPLANATIONS, HIT, MISS, OPEN, UNRUN
-from cot2lib.study.controls.runs import ALONG, CONTROLS, GRAPHS, NUMBERS, name
+from cot2lib.study.controls.runs import CONTROLS, GRAPHS, NUMBERS, name
 from cot2lib.study.look import Shown, panels
 from cot2lib.study.report import PERCENT
 from cot2lib.study.series import BLUE, GREEN, GREY, ORANGE, PINK
@@ -39,7 +39,7 @@ def main(rows: pd.DataFrame, edited: pd.DataFrame, finding: str) -> Shown:
         rows, edited: the frames of `outcomes.read`.
         finding: the sentence above the figure.
     """
-    figure, axes = panels(2, 2, width=9.0, height=4.6)
+    figure, axes = panels(2, 2, width=9.0, height=4.2)
     grid = axes[0, 0].get_gridspec()
     axes[0, 1].remove()
     axes[0, 0].set_subplotspec(grid[0, :])
@@ -125,42 +125,20 @@ def beside_csft(parts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return pd.DataFrame(table)
 
 
-def along(shares: pd.DataFrame) -> Shown:
-    """Draw answers by epoch, a panel for each control; thin lines are seeds. `shares` comes from `outcomes.along`."""
-    end = shares[(shares["epoch"] == shares["epoch"].max()) & (shares["answers"] == outcomes.FOLLOWS)]
-    follow = end.groupby("control")["share"].mean()
-    finding = (
-        f"CSFT follows a fed thought in {follow['csft']:.0f} % of the cases after training, a model of fresh paths "
-        f"in {follow['fresh-path']:.0f} %."
-    )
-    named = shares.assign(control=frame.ordered(shares["control"].map(name), [name(control) for control in ALONG]))
-    return look.curves(named, "answers", "control", y="share", labels=("epoch", "answers (%)"), finding=finding)
-
-
-def digits(rows: pd.DataFrame, known: pd.DataFrame, finding: str) -> Shown:
-    """Draw accuracy by number of digits and control, every seed as a dot; grey bars: the better rule.
+def digits(rows: pd.DataFrame, by_parity: Mapping[int, float], finding: str) -> Shown:
+    """Draw accuracy by number of digits and control, every seed as a dot; grey bars: answers by parity alone.
 
     Args:
         rows: the frame of `outcomes.by_digits`.
-        known: the frame of `outcomes.rules`.
+        by_parity: what `outcomes.by_parity` returns.
         finding: the sentence above the figure.
     """
     named = rows.assign(trained=rows["control"].map(name))
     shown = look.ends(named, "trained", "digits", None, finding=finding, label="held-out accuracy (%)")
     axis = shown.figure.axes[0]
-    axis.plot(range(len(known)), known[outcomes.BY_PARITY], "_", markersize=40, color=GREY, zorder=1)
+    axis.plot(range(len(by_parity)), [*by_parity.values()], "_", markersize=40, color=GREY, zorder=1)
     axis.set_xlabel("grey bars: answers by parity alone")
     return shown
-
-
-def transfer_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Tabulate means of `outcomes.transferred`: a row for each control and start, a column for each share."""
-    found = show.cells(rows, ["control", "start"], "share", "right", show.mean_of)
-    before = show.groups(rows[rows["share"] == rows["share"].min()], ["control", "start"])["before"].agg(show.mean_of)
-    found.insert(2, "at once (%)", before.to_numpy())
-    heads = {str(share): f"{PERCENT * share:.0f} % shown (%)" for share in rows["share"].unique()}
-    heads |= {"control": "labels | fed", "start": "model"}
-    return found.assign(control=found["control"].map(name)).rename(columns=heads)
 
 
 def verdicts(table: pd.DataFrame) -> pd.DataFrame:
@@ -199,7 +177,7 @@ def moved_by_mixtures(rows: pd.DataFrame, edited: pd.DataFrame) -> pd.DataFrame:
 def over_predictions(table: pd.DataFrame, finding: str, block: str = predicted.CONTROLS) -> Shown:
     """Draw every outcome with its interval over what each explanation predicted, coloured where it was right."""
     known, columns = table[table["mean"].notna()].reset_index(drop=True), EXPLANATIONS[block]
-    figure, axes = panels(1, len(columns), width=9.0, height=0.24 * len(known) + 0.9, sharey=True, sharex=True)
+    figure, axes = panels(1, len(columns), width=9.0, height=0.2 * len(known) + 0.9, sharey=True, sharex=True)
     said = predicted.predictions(block).set_index(["id", "explanation"])
     for axis, who in zip(axes[0], columns):
         asked = known[known[who] != predicted.SILENT]
@@ -216,38 +194,14 @@ def over_predictions(table: pd.DataFrame, finding: str, block: str = predicted.C
     return Shown(figure, known.drop(columns="experiment"), finding)
 
 
-RULES = {  # of the table of decoders, in words
-    "Base": "mixture",
-    "Discrete": "likeliest token",
-    "MTS(k=3)": "MTS, K = 3",
-    "Systematic(k=3)": "systematic, K = 3",
-    "Dirichlet(gamma=20.0)": "Dirichlet, \N{GREEK SMALL LETTER GAMMA} = 20",
-}
-
-
-def decoders(edited: pd.DataFrame) -> pd.DataFrame:
-    """Tabulate right answers (%) on numbers by training and by the rule of `RULES` that makes the thoughts."""
-    known = frame.at(edited, told=NUMBERS, edit=[f"decoded by {rule}" for rule in RULES])
-    rules, names = known["edit"].str.removeprefix("decoded by ").map(RULES), known["control"].map(name)
-    order = frame.ordered
-    rows = known.assign(rule=order(rules, [*RULES.values()]), control=order(names, names.unique()))
-    return show.cells(rows, ["control"], "rule", "right", show.mean_of)
-
-
-TOLD = {  # edits and doses of the table, in words
+TOLD = {  # edits and doses of the table, in words; the figures have the others
     ("none", 1.0): "none",
     ("swap", 1.0): "another input's thought",
-    ("ancestors", 0.5): "half of the weight on states that lead to the answer",
-    ("ancestors", 1.0): "all of it",
-    ("one side", 1.0): "all of it, but not of mirrors",
-    ("elsewhere", 1.0): "as much from other states",
-    ("direction", 1.0): "as far in a random direction",
-    ("inserted", 1 / 32): "an unreached state added, 1/32 of the weight",
-    ("inserted", 1 / 8): "the same, 1/8",
-    ("inserted", 1 / 4): "the same, 1/4",
+    ("ancestors", 1.0): "without states that lead to the answer",
+    ("one side", 1.0): "without these, but with their mirrors",
+    ("elsewhere", 1.0): "without as much of other states",
+    ("inserted", 1 / 8): "an unreached state added, 1/8 of the weight",
     ("mean", 1.0): "the mean of all thoughts",
-    ("noise", 1.0): "noise of the same norm",
-    ("zero", 1.0): "nothing",
     ("early digit", 1.0): "prompt changed in an early digit",
     ("late digit", 1.0): "prompt changed in the last digit",
 }

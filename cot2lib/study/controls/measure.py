@@ -1,10 +1,7 @@
-"""What `cot2 measure` measures on models of the controls: `edits`, `reads` (by `steps`), `along` and `transfer`.
+"""What `cot2 measure` measures on models of the controls: `edits`, and `reads` (by `steps`).
 
 Edits come from `cot2lib.interventions`. Models that were fed arrows have no thoughts to edit, and are only decoded, as
-are models of several lengths. `along` edits models during training: a model may be right before it follows what it is
-fed, or follow before it is right. Jin, Yang and Wang (arXiv:2607.06648) do so with fine-tuned models. `transfer` tests
-models of four digits on five that fit their vocabulary, and then trains them, and fresh models, on a share of these.
-The paper has nothing of the kind.
+are models of several lengths. The paper has nothing of the kind.
 """
 
 from collections.abc import Sequence
@@ -12,35 +9,22 @@ from dataclasses import replace
 
 import pandas as pd
 import torch
-from jaxtyping import Int
-from torch import Tensor
 
 from cot2lib import interventions, runs
 from cot2lib.decode import rules
 from cot2lib.interventions import Edit, Thinking, Tokens, Where
-from cot2lib.kit import random
-from cot2lib.kit.random import Site
 from cot2lib.locality import masks
-from cot2lib.model import GPT2Stack
-from cot2lib.runs import make_trainer
 from cot2lib.specs import GRPOSpec, Run, RunSpec
-from cot2lib.study.controls.runs import ALONG, CARRIED, FIVE, numbers, one_more, own_rule
+from cot2lib.study.controls.runs import one_more, own_rule
 from cot2lib.supervision import ancestors, graph_of
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import MTS, Always, Base, Dirichlet, Discrete, Rule, Systematic
 from cot2lib.training.data import StackData, stack_data
 from cot2lib.training.evaluation import accuracy, evaluate
-from cot2lib.training.trainer import StackTrainer
 
 COLUMNS = ["id", "edit", "dose", "inputs", "before", "right", "follows"]
 DECODERS = (Base(), Discrete(), MTS(3), Systematic(3), Dirichlet(20.0))
 LONGER = 5000  # inputs of one digit more, of which a fifth are asked
-POINTS = (1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 40, 50)  # evaluations of the training after which it is asked
-ASKED = ("swap", "ancestors", "elsewhere")  # edits on the way, at full dose
-MORE = one_more(MNNS())
-STEPS = 2000
-SHARES = (0.01, 0.1)  # of the inputs that are not held out
-TRAINED, FRESH = "trained on four digits", "fresh"  # models before the few examples
 
 
 def edits(specs: Sequence[Run], retrain: bool = False) -> pd.DataFrame:
@@ -167,82 +151,3 @@ def _table(parts: Sequence[pd.DataFrame], specs: Sequence[Run]) -> pd.DataFrame:
     ids = [spec.id for spec in specs]
     found = pd.concat([part.assign(id=ids) for part in parts], ignore_index=True)[COLUMNS]
     return found.round({"before": 2, "right": 2, "follows": 2})
-
-
-def along() -> pd.DataFrame:
-    """Measure answers of `ALONG` during training; it trains each of them."""
-    return pd.concat([on_the_way(numbers(name)) for name in ALONG], ignore_index=True)
-
-
-def on_the_way(specs: Sequence[RunSpec]) -> pd.DataFrame:
-    """Train runs of one shape on the CPU and edit their thoughts: a row for each run, point and edit of `ASKED`."""
-    trainer, found = make_trainer(specs, torch.device("cpu")), []
-    steps = {point * specs[0].recipe.evaluate_every for point in POINTS}
-
-    def ask(_: int) -> None:
-        if trainer.progress.step in steps:
-            found.append(after_edits(trainer.stack, specs).assign(step=trainer.progress.step))
-
-    trainer.train(ask)
-    return pd.concat(found, ignore_index=True)[["id", "step", *COLUMNS[1:]]]
-
-
-@torch.no_grad()
-def after_edits(stack: GPT2Stack, specs: Sequence[RunSpec]) -> pd.DataFrame:
-    """Return answers of models after the edits of `ASKED`."""
-    thinking = interventions.thought(stack, specs)
-    chosen = (edit for edit in interventions.edits(thinking) if edit.name in ASKED and edit.dose == 1.0)
-    return _table([_edited(thinking, edit, thinking.answered(edit.fed, edit.rows)) for edit in chosen], specs)
-
-
-def transfer() -> pd.DataFrame:
-    """Measure right answers (%) to held-out inputs before and after, by control, seed, share and start."""
-    found = []
-    for control in CARRIED:
-        specs = numbers(control, FIVE)
-        trained = runs.load_stack(specs)
-        for share in SHARES:
-            for start, stack in ((TRAINED, trained), (FRESH, None)):
-                found.append(tuned(specs, stack, share).assign(control=control, start=start, share=share))
-    columns = ["control", "seed", "start", "share", "shown", "before", "right"]
-    return pd.concat(found, ignore_index=True)[columns]
-
-
-def tuned(specs: Sequence[RunSpec], stack: GPT2Stack | None, share: float) -> pd.DataFrame:
-    """Train models on a share of `MORE` at a constant rate: each run's right answers before and after.
-
-    Args:
-        specs: runs of one shape, which keep their labels and feed.
-        stack: their models; None for fresh ones.
-        share: the share of the inputs that are not held out.
-    """
-    recipe = replace(specs[0].recipe, steps=STEPS, evaluate_every=STEPS, schedule="constant", warmup=0)
-    asked = [replace(run, task=MORE, recipe=recipe, thought=own_rule(run)) for run in specs]
-    trainer = make_trainer(asked, torch.device("cpu"))
-    few = [some(rows, run.seed, share) for rows, run in zip(trainer.data.train, asked)]
-    trainer.data = replace(trainer.data, train=few)
-    if stack is not None:
-        _take_over(trainer.stack, stack)
-    before = _right(trainer)
-    trainer.train()
-    made = {"seed": [run.seed for run in asked], "shown": [len(rows) for rows in few]}
-    return pd.DataFrame(made | {"before": before, "right": _right(trainer)})
-
-
-def some(rows: Int[Tensor, " row"], seed: int, share: float) -> Int[Tensor, " shown"]:
-    """Draw a share of the rows by the seed."""
-    order = random.permutations(random.run_keys([seed], Site.PROBE), len(rows))[0]
-    return rows[order[: round(share * len(rows))]]
-
-
-@torch.no_grad()
-def _take_over(stack: GPT2Stack, trained: GPT2Stack) -> None:
-    """Copy the weights of trained models, with only the positions that are read."""
-    theirs = trained.state_dict()
-    for key, value in stack.state_dict().items():
-        value[:, : theirs[key].shape[1]].copy_(theirs[key])
-
-
-def _right(trainer: StackTrainer) -> list[float]:
-    """Return the right answers (%) of each run."""
-    return (100 * accuracy(trainer.data, trainer.evaluate())).tolist()

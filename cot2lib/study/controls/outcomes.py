@@ -8,31 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import torch
 
 from cot2lib import runs
 from cot2lib.errors import RecordError
 from cot2lib.metrics import by_seed
 from cot2lib.specs import Run, by_shape
-from cot2lib.specs.profiles import epoch_steps
 from cot2lib.study import frame, measured
 from cot2lib.study.controls import runs as controls
-from cot2lib.study.controls.measure import FRESH, TRAINED, edits
+from cot2lib.study.controls.measure import edits
 from cot2lib.study.controls.predicted import judged
 from cot2lib.study.controls.runs import GRAPHS, NUMBERS
-from cot2lib.study.report import RECIPES
 from cot2lib.study.targets import baselines
-from cot2lib.supervision import reachable
 from cot2lib.thoughts import Base
-
-COMMONEST, BY_PARITY = "one answer", "one of each parity"  # rules on numbers: the commonest ones
-# Answers on the way of a training: an edit, its column and the words for it
-RIGHT, FOLLOWS = "right, nothing edited", "follow another input's thought"
-ON_THE_WAY = (
-    ("swap", "before", RIGHT),
-    ("swap", "follows", FOLLOWS),
-    ("ancestors", "right", "right, without the states that lead to it"),
-)
 
 
 def experiments() -> pd.DataFrame:
@@ -128,28 +115,6 @@ def outcomes(rows: pd.DataFrame, edited: pd.DataFrame) -> pd.DataFrame:
     return judged(values, differences)
 
 
-def along(seeds: Sequence[int] = controls.SEEDS) -> pd.DataFrame:
-    """Return shares (%) of answers along training: a row for each `control`, `seed`, `epoch` and kind of `answers`."""
-    rows = placed(measured.read("along"), {(NUMBERS, name): controls.numbers(name, seeds) for name in controls.ALONG})
-    run = controls.numbers(controls.ALONG[0])[0]
-    rows["epoch"] = rows["step"] / epoch_steps(run.task, run.recipe.batch)
-    parts = [
-        frame.at(rows, edit=edit)[["control", "seed", "epoch"]].assign(share=rows[column], answers=words)
-        for edit, column, words in ON_THE_WAY
-    ]
-    found = pd.concat(parts)
-    return found.assign(answers=frame.ordered(found["answers"], [words for *_, words in ON_THE_WAY]),
-                        recipe=RECIPES["quick"])  # fmt: skip
-
-
-def transferred(seeds: Sequence[int]) -> pd.DataFrame:
-    """Return right answers (%) to one digit more, of the recorded runs of some seeds."""
-    rows = measured.read("transfer")
-    rows = rows[rows["seed"].isin(seeds)]
-    order = frame.ordered
-    return rows.assign(control=order(rows["control"], controls.CARRIED), start=order(rows["start"], (TRAINED, FRESH)))
-
-
 def by_digits(seeds: Sequence[int]) -> pd.DataFrame:
     """Return final accuracies (%) of the recorded runs of some seeds: `digits`, `control`, `seed`, `last`."""
     asked = controls.grown([seed for seed in controls.FIVE if seed in seeds])
@@ -157,17 +122,10 @@ def by_digits(seeds: Sequence[int]) -> pd.DataFrame:
     return rows.assign(control=frame.ordered(rows["control"], controls.GROWING))
 
 
-def rules() -> pd.DataFrame:
-    """Return a row for each number of digits: its sizes, and the accuracy (%) of rules.
+def by_parity() -> dict[int, float]:
+    """Return the accuracy (%) of answering by the parity of the digits' sum alone, for each number of digits.
 
-    `states` is the mean size of the last frontier over at most a thousand inputs, and `paths` lead there.
-    The parity of the digits' sum is the parity of the answer.
+    The parity of this sum is the parity of the answer; the rule gives the commonest answer of each.
     """
-    table = []
-    for digits in controls.DIGITS:
-        task = controls.grown()[digits, controls.GROWING[0]][0].task
-        last = reachable(task, task.steps - 1, torch.arange(0, task.size, 1 + task.size // 1000))
-        right = dict(zip((COMMONEST, BY_PARITY), baselines(task)["all inputs (%)"]))
-        states = last.sum(1).float().mean().item()
-        table.append({"digits": digits, "inputs": task.size, "states": states, "paths": 2 ** (digits - 1)} | right)
-    return pd.DataFrame(table)
+    tasks = {digits: controls.grown()[digits, controls.GROWING[0]][0].task for digits in controls.DIGITS}
+    return {digits: baselines(task)["all inputs (%)"].iloc[-1] for digits, task in tasks.items()}

@@ -96,8 +96,6 @@ CONTROLS: Mapping[str, Control] = {
 MAIN = ("csft", "path-fed", "fresh-path", "nothing-fed", "other-input", "discrete")  # by the authors' recipe too
 ON_GRAPHS = (*MAIN, "reward", "csft-reward")
 GROWING = ("csft", "fresh-path", "discrete", "no-cot")  # with more digits, too
-CARRIED = (*GROWING[:2], "path-fed", "nothing-fed", *GROWING[2:])  # to one digit more
-ALONG = ("csft", "fresh-path")  # edited along training
 DIGITS = (3, 4, 5, 6, 7, 8)
 INPUTS = 9**4  # of any number of digits: as many as there are of four
 
