@@ -174,13 +174,16 @@ def moved_by_mixtures(rows: pd.DataFrame, edited: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(table, columns=columns).query("`as judged` != `by mixtures`").reset_index(drop=True)
 
 
-def over_predictions(table: pd.DataFrame, finding: str, block: str = predicted.CONTROLS) -> Shown:
-    """Draw every outcome with its interval over what each explanation predicted, coloured where it was right."""
-    known, columns = table[table["mean"].notna()].reset_index(drop=True), EXPLANATIONS[block]
+def over_predictions(table: pd.DataFrame, finding: str, *blocks: str) -> Shown:
+    """Draw every outcome with its interval over what each explanation predicted, coloured where it was right.
+
+    The first of the blocks has all explanations; the table has outcomes of each block.
+    """
+    known, columns = table[table["mean"].notna()].reset_index(drop=True), EXPLANATIONS[blocks[0]]
     figure, axes = panels(1, len(columns), width=9.0, height=0.2 * len(known) + 0.9, sharey=True, sharex=True)
-    said = predicted.predictions(block).set_index(["id", "explanation"])
+    said = pd.concat(map(predicted.predictions, blocks)).set_index(["id", "explanation"])
     for axis, who in zip(axes[0], columns):
-        asked = known[known[who] != predicted.SILENT]
+        asked = known[known[who].fillna(predicted.SILENT) != predicted.SILENT]
         for place, row in asked.iterrows():
             low, high = (max(-105.0, min(105.0, end)) for end in said.loc[(row["id"], who), ["low", "high"]])
             colour = {HIT: GREEN, MISS: PINK}.get(row[who], GREY)
