@@ -114,7 +114,7 @@ def test_first_token_before_reward_knows_no_k_and_after_an_epoch_rises_with_it(p
 def test_a_finding_names_its_place_a_command_a_card_and_no_verdict_outside_of_links(known):
     verdicts = known["verdict"].str.extract(r"^([a-z ]+?)(?: if |:|$)")[0].unique()
     for finding in FINDINGS:
-        assert re.match(r".+\n\n\*.*(Table|Proposition|Appendix)", finding), finding
+        assert re.match(r".+\n\n\*.*(Table|Figure|Proposition|Appendix)", finding), finding
         assert re.search(r"\nCommand: (`(cot2 run|pytest) |as in point 1)", finding) and '\n> "' in finding, finding
         cards = re.findall(r"<claim-(.+?)>", finding)
         assert cards and set(cards) <= set(KINDS), finding

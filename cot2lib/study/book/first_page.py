@@ -58,7 +58,7 @@ def in_short() -> str:
         f"{_card('main-mnns-discrete', ours('main-mnns-discrete'))} at *d* = 32.",
         f"It needs {{ref}}`no look-ahead <local-steps>`: {local[0]} if steps see the thought before and one digit, "
         f"discrete thoughts {local[1]} (our recipe).",
-        f"The code's {{ref}}`missing arrow <erratum-arrow>` costs the full budget {lost:.0f} points at *d* = 16.",
+        f"A {{ref}}`missing arrow <erratum-arrow>` costs full budgets {lost:.0f} points at *d* = 16.",
         f"{_card('grpo-improves', 'Reward adds')} {ends(lifts, 0)} points; the paper prints {ends(printed, 0)}.",
         f"{SOME[repaired].capitalize()} of {len(STATEMENTS)} theoretical statements need a condition or repair: the "
         f"{_card('construction', 'construction')} misses 0.",
