@@ -3,7 +3,8 @@
 Directives of `TABLES` have the caption of their table as content. Others: `curves` (figure of what was found),
 `in-short` (whether the paper holds), `overview` (the abstract and a tile for each claim), `by-mixtures` (predicted
 outcomes that depend on the decoder). On the page `book/claims` cards take the place of the line `% cards`, on
-`book/letter` numbers that of their names. The role `source` links to a file at the commit that the book is built from.
+`book/letter` numbers that of their names, on `book/errata` a list that of `% entries`. The role `source` links to
+a file at the commit that the book is built from.
 """
 
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from cot2lib.kit.provenance import commit
 from cot2lib.study import report
-from cot2lib.study.book import cards, first_page, index, letter, overview
+from cot2lib.study.book import cards, errata, first_page, index, letter, overview
 from cot2lib.study.book.ledger import halves_table, of_records
 from cot2lib.study.controls import draw as controls
 from cot2lib.study.controls import outcomes
@@ -47,6 +48,7 @@ WHEN = (
 DRAWN = "build/book"
 FILLED: dict[str, Callable[[str], str]] = {
     "book/claims": lambda page: page.replace("% cards", cards.page(of_records())),
+    "book/errata": errata.filled,
     "book/letter": letter.filled,
 }
 
