@@ -212,6 +212,16 @@ def test_every_chapter_can_be_launched_and_says_how_it_was_run_and_what_to_chang
             assert card.find_previous_sibling("div").get_text().strip().startswith(command), name
 
 
+def test_each_erratum_is_listed_with_its_chapters(pages):
+    page = pages["book/errata"]
+    rows = page.select("#tab-errata tbody tr")
+    titles = [title.contents[0] for title in page.select("article h3")]
+    assert [row.select_one("a").get_text() for row in rows] == titles
+    for row, title in zip(rows, page.select("article h3"), strict=True):
+        named = {link["href"] for link in title.parent.select("p a") if "/notebooks/" in link["href"]}
+        assert {link["href"] for link in row.select("a") if "/notebooks/" in link["href"]} == named
+
+
 # The first page
 
 
