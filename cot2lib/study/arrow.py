@@ -9,8 +9,7 @@ import pandas as pd
 
 from cot2lib.specs import profiles
 from cot2lib.specs.profiles import TEN
-from cot2lib.study import frame, sweeps
-from cot2lib.study.controls import predicted
+from cot2lib.study import frame, predicted, sweeps
 
 WITH_ARROW = "authors' recipe, with the arrow"
 SIDES = ["profile", "d_model", "budget", "arrow"]

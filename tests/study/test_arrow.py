@@ -4,8 +4,8 @@ import pandas as pd
 import pytest
 
 from cot2lib.specs import profiles
-from cot2lib.study import arrow, sweeps
-from cot2lib.study.controls import predicted, reading, steps
+from cot2lib.study import arrow, predicted, sweeps
+from cot2lib.study.controls import reading, steps
 
 PAIRS = {predicted.ARROW: arrow.EXPERIMENTS, predicted.HOPS: reading.HOPS}
 

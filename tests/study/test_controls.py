@@ -9,8 +9,8 @@ import pytest
 from cot2lib.errors import RecordError
 from cot2lib.locality import masks
 from cot2lib.metrics import Interval
-from cot2lib.study.controls import draw, outcomes, predicted, reading, steps
-from cot2lib.study.controls.predicted import EXPLANATIONS, HIT, MISS, OPEN, UNRUN, fits, predictions
+from cot2lib.study import predicted
+from cot2lib.study.controls import draw, outcomes, reading, steps
 from cot2lib.study.controls.runs import (
     CONTROLS,
     GRAPHS,
@@ -20,6 +20,7 @@ from cot2lib.study.controls.runs import (
     numbers,
     own_rule,
 )
+from cot2lib.study.predicted import EXPLANATIONS, HIT, MISS, OPEN, UNRUN, fits, predictions
 from cot2lib.thoughts import MTS, Always, Base, Discrete
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from cot2lib.study.controls.predicted import EXPLANATIONS, bounds, predictions
+from cot2lib.study.predicted import EXPLANATIONS, bounds, predictions
 
 ROOT = Path(__file__).parents[2]
 CONFIRMING = {

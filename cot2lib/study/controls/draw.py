@@ -9,11 +9,11 @@ import seaborn as sns
 from matplotlib.axes import Axes
 
 from cot2lib.metrics import mean_interval
-from cot2lib.study import frame, look, report, show
-from cot2lib.study.controls import outcomes, predicted
-from cot2lib.study.controls.predicted import EXPLANATIONS, HIT, MISS, OPEN, UNRUN
+from cot2lib.study import frame, look, predicted, report, show
+from cot2lib.study.controls import outcomes
 from cot2lib.study.controls.runs import CONTROLS, GRAPHS, NUMBERS, name
 from cot2lib.study.look import Shown, panels
+from cot2lib.study.predicted import EXPLANATIONS, HIT, MISS, OPEN, UNRUN
 from cot2lib.study.report import PERCENT
 from cot2lib.study.series import BLUE, GREEN, GREY, ORANGE, PINK
 

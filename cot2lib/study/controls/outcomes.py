@@ -16,8 +16,8 @@ from cot2lib.specs import Run, by_shape
 from cot2lib.study import frame, measured
 from cot2lib.study.controls import runs as controls
 from cot2lib.study.controls.measure import edits
-from cot2lib.study.controls.predicted import judged
 from cot2lib.study.controls.runs import GRAPHS, NUMBERS
+from cot2lib.study.predicted import judged
 from cot2lib.study.targets import baselines
 from cot2lib.thoughts import Base
 

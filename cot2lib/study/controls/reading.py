@@ -12,8 +12,8 @@ import pandas as pd
 from cot2lib import runs
 from cot2lib.errors import RecordError
 from cot2lib.specs import by_shape
-from cot2lib.study import frame, look, measured, show
-from cot2lib.study.controls import measure, predicted, steps
+from cot2lib.study import frame, look, measured, predicted, show
+from cot2lib.study.controls import measure, steps
 from cot2lib.study.controls.draw import dots
 from cot2lib.study.controls.outcomes import placed
 from cot2lib.study.controls.runs import GRAPHS, NUMBERS

@@ -28,7 +28,7 @@ def predictions(block: str = CONTROLS) -> pd.DataFrame:
 
     `counts` is the smallest effect that counts.
     """
-    table = pd.read_csv(Path(__file__).with_name(f"{block}.csv"))
+    table = pd.read_csv(Path(__file__).parent / "controls" / f"{block}.csv")
     named = ["id", "task", "experiment", "measure", "counts"]
     long = table.melt(named, [*EXPLANATIONS[block]], "explanation", "said", ignore_index=False)
     long = long.dropna().sort_index(kind="stable")
@@ -61,7 +61,7 @@ def judged(values: Mapping[str, pd.Series], differences: Iterable[str], block: s
     for name, said in predictions(block).groupby("id", sort=False):
         told = said.iloc[0][["id", "task", "experiment", "measure", "counts"]].to_dict()
         found = mean_interval(values[name]) if name in values else None
-        ends = {} if found is None else dict(mean=found.mean, low=found.low, high=found.high, n=found.n)
+        ends = {name: getattr(found, name, None) for name in ("mean", "low", "high", "n")}
         got = dict.fromkeys(EXPLANATIONS[block], SILENT)
         got |= {row.explanation: fits(found, row.low, row.high) for row in said.itertuples()}
         table.append(told | ends | {"sure": sure.get(name)} | got)
