@@ -191,7 +191,7 @@ def over_predictions(table: pd.DataFrame, finding: str, *blocks: str) -> Shown:
             axis.plot([row["low"], row["high"]], [place, place], color="black", linewidth=1.4)
             axis.scatter([row["mean"]], [place], s=14, color="black", zorder=4)
         axis.set_title(f"{who}: {(asked[who] == HIT).sum()} of {len(asked)}", fontsize=9)
-        axis.set(xlim=(-105, 105), ylim=(len(known) - 0.5, -0.5))
+        axis.set(xlim=(-105, 105), ylim=(max(len(known), 1) - 0.5, -0.5))
     axes[0, 0].set_yticks(range(len(known)), known["task"].map(ON_BOTH) + ": " + known["id"], fontsize=7.5)
     figure.supxlabel("points, or % of answers", fontsize=9)
     return Shown(figure, known.drop(columns="experiment"), finding)
