@@ -7,7 +7,7 @@ A model that thinks in words commits to one token at each step. CoT2 feeds itsel
 token embeddings E_i instead, weighted by its own next-token probabilities p: one thought can carry many candidates.
 
 The task is the minimum non-negative sum: sign the digits of 2 1 4 3 so that the total is the smallest one from 0 up. A
-chain of thought lists the partial sums. A discrete chain has to choose each sign before it knows the digits to come.
+chain of thought lists the partial sums. The first sign of a discrete chain depends on all digits to come.
 """
 
 import argparse

@@ -54,7 +54,7 @@ HOPS = {  # cells of the fourth block's experiments, and those that are subtract
 EDITS = {  # of the table: the edit and the words for it
     **{f"swap {t}": f"another input's thought {t}" for t in (1, 2, 3)},
     **{f"ancestors {t}": f"thought {t} without states that lead to the answer" for t in (2, 3)},
-    **{f"elsewhere {t}": f"thought {t} without as much weight elsewhere" for t in (2, 3)},
+    **{f"elsewhere {t}": f"thought {t}, as much weight removed from other states" for t in (2, 3)},
 }
 
 
