@@ -140,12 +140,12 @@ def is_folded(cell: dict) -> bool:
 
 @cache
 def chapters() -> dict[str, dict]:
-    """What a reader may change in each chapter, and which models think at its head."""
+    """What a reader may change in each chapter, and which models think below its first figure."""
     return yaml.safe_load(CHAPTERS.read_text())
 
 
 def add_commands(app: Sphinx, chapter: str, cells: list[dict], made: dict) -> None:
-    """Say below a page how it was made, and how to make it again or otherwise; put two minds at its head."""
+    """Say below a page how to make it, again or otherwise; put two minds below its first figure."""
     app.env.note_dependency(str(CHAPTERS))
     known = chapters().get(chapter, {})
     run = f"papermill notebooks/{chapter}.ipynb out.ipynb"
@@ -160,7 +160,8 @@ def add_commands(app: Sphinx, chapter: str, cells: list[dict], made: dict) -> No
     cells.append({"cell_type": "markdown", "id": "again", "metadata": {}, "source": text})
     if "play" in known:
         played = PLAYED.format(known["play"])
-        cells.insert(1, {"cell_type": "markdown", "id": "minds", "metadata": {}, "source": played})
+        first = next(place for place, cell in enumerate(cells) if "figure" in cell["metadata"].get("mystnb", {}))
+        cells.insert(first + 1, {"cell_type": "markdown", "id": "minds", "metadata": {}, "source": played})
 
 
 def given(parameters: dict) -> str:

@@ -170,7 +170,10 @@ def test_every_name_of_the_face_is_described(pages):
     assert "|sum|" in pages["book/api"].get_text()
 
 
-def test_two_minds_have_their_models(pages, built):
+def test_two_minds_stand_below_a_first_figure_and_have_their_models(pages, chapters, built):
+    shown = [page.select("article figure[id^=fig-], .two-minds") for page in chapters.values()]
+    first = [parts[0].name for parts in shown if any("two-minds" in part.get("class", ()) for part in parts)]
+    assert len(first) > 2 and {*first} == {"figure"}
     scripts = [script["src"].split("/")[-1] for script in pages["book/explorer"].select("article script[src]")]
     assert scripts == ["two-minds.js", "explorer-common.js", "explorer-circle.js"]
     shown = {box["data-task"] for page in pages.values() for box in page.select(".two-minds")}
