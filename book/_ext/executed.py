@@ -25,7 +25,7 @@ PLAYED = """```{{raw}} html
 <div class="two-minds" data-task="{}"></div><script src="../_static/two-minds.js"></script>
 ```"""  # two models that think side by side, on the task of a chapter
 CHANGE = """
-**Change something.** {see}
+**Change something.** {see} [Open in Colab]({colab}) and change its parameters there, or run:
 
 ```bash
 {command}
@@ -149,9 +149,13 @@ def add_commands(app: Sphinx, chapter: str, cells: list[dict], made: dict) -> No
     app.env.note_dependency(str(CHAPTERS))
     known = chapters().get(chapter, {})
     run = f"papermill notebooks/{chapter}.ipynb out.ipynb"
+    changed = ""
+    if known:
+        command = f"{run} {given(known['change'])}"
+        changed = CHANGE.format(see=known["see"], colab=in_colab(app, chapter), command=command)
     text = AGAIN.format(
         place=remake(chapter),
-        changed=CHANGE.format(see=known["see"], command=f"{run} {given(known['change'])}") if known else "",
+        changed=changed,
         parameters=", ".join(f"`{name} = {value!r}`" for name, value in made.get("parameters", {}).items()),
         seconds=made.get("seconds", "?"),
         facts="; ".join(f"{key} {made[key]}" for key in FACTS if key in made),
@@ -162,6 +166,13 @@ def add_commands(app: Sphinx, chapter: str, cells: list[dict], made: dict) -> No
         played = PLAYED.format(known["play"])
         first = next(place for place, cell in enumerate(cells) if "figure" in cell["metadata"].get("mystnb", {}))
         cells.insert(first + 1, {"cell_type": "markdown", "id": "minds", "metadata": {}, "source": played})
+
+
+def in_colab(app: Sphinx, chapter: str) -> str:
+    """The address at which Colab opens a chapter, as the theme's button does."""
+    theme = app.config.html_theme_options
+    source = f"{theme['repository_url'].removeprefix('https://github.com')}/blob/{theme['repository_branch']}"
+    return f"{theme['launch_buttons']['colab_url']}/github{source}/notebooks/{chapter}.ipynb"
 
 
 def given(parameters: dict) -> str:

@@ -205,14 +205,17 @@ def test_every_chapter_can_be_launched_and_says_how_it_was_run_and_what_to_chang
     for name, page in chapters.items():
         links = [link["href"] for link in page.select("a[href]")]
         path = f"{url().removeprefix('https://github.com/')}/blob/main/{name}.ipynb"
-        assert f"https://colab.research.google.com/github/{path}" in links, name
+        colab = f"https://colab.research.google.com/github/{path}"
+        assert colab in links, name
         assert any("mybinder.org" in link and unquote(link).endswith(f"{name}.ipynb") for link in links), name
         card = page.select_one(".run-card")
         text, command = card.get_text(), f"papermill {name}.ipynb out.ipynb -"
         assert "profile =" in text and "commit" in text and "torch" in text, name
         assert f"{command}p retrain True -p profile paper" in text, name
         if name != "notebooks/ledger":
-            assert card.find_previous_sibling("div").get_text().strip().startswith(command), name
+            code = card.find_previous_sibling("div")
+            assert code.get_text().strip().startswith(command), name
+            assert code.find_previous_sibling("p").a["href"] == colab, name
 
 
 def test_each_erratum_is_listed_with_its_chapters(pages):
