@@ -3,7 +3,7 @@
 "use strict";
 
 document.addEventListener("DOMContentLoaded", () => {
-  for (const named of document.querySelectorAll("summary[aria-label], button[aria-label]")) {
+  for (const named of document.querySelectorAll("summary[aria-label], button[aria-label]:not(:has(.math))")) {
     const seen = named.innerText.replace(/\s+/g, " ").trim();
     const label = named.getAttribute("aria-label");
     if (!seen) named.title = label; // an icon, which some tools take for text that the label lacks

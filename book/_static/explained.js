@@ -4,13 +4,12 @@
 document.addEventListener("DOMContentLoaded", () => {
   for (const box of document.querySelectorAll(".explained")) {
     const [term, meaning] = box.children;
+    const ofMouse = (opens) => (event) => event.pointerType === "mouse" && meaning.togglePopover(opens);
+    box.addEventListener("pointerenter", ofMouse(true));
+    box.addEventListener("pointerleave", ofMouse(false));
     meaning.addEventListener("beforetoggle", () => {
       const { left, bottom } = term.getBoundingClientRect();
-      meaning.style.setProperty("--left", `${left + scrollX}px`);
-      meaning.style.setProperty("--top", `${bottom + scrollY}px`);
+      Object.assign(meaning.style, { top: `${bottom + scrollY}px`, left: `clamp(1rem, ${left}px, 100% - 22rem)` });
     });
-    for (const [event, opens] of Object.entries({ pointerenter: true, pointerleave: false })) {
-      box.addEventListener(event, ({ pointerType }) => pointerType === "mouse" && meaning.togglePopover(opens));
-    }
   }
 });
