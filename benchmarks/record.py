@@ -1,6 +1,6 @@
 """Time every way on one idle core, and write what the chapter on speed draws: `python benchmarks/record.py [--quick]`.
 
-The three tables of `train.py` and `grpo.py` become the record `speed.quick.measured`, in half an hour. With `--quick`
+The three tables of `train.py` and `grpo.py` become the record `speed.quick.measured`, in ten minutes. With `--quick`
 they come from fewer rounds, without the compiled ways.
 """
 

@@ -1,6 +1,6 @@
 """Chapter `speed`: our ways to train, reward and decode and others', timed on one core and on one GPU.
 
-The tables ship; `benchmarks/` times anew.
+The tables ship; `benchmarks/record.py` times anew.
 """
 
 import pandas as pd
@@ -43,7 +43,7 @@ def with_way(rows: pd.DataFrame | None) -> pd.DataFrame:
         RecordError: where there are none.
     """
     if rows is None:
-        raise RecordError("no speed is recorded here; `python benchmarks/train.py` measures and prints it.")
+        raise RecordError("no speed is recorded here; `python benchmarks/record.py` measures it.")
     return rows.assign(way=rows["variant"].str.extract(r"^(fused|stack)", expand=False).fillna("others"))
 
 

@@ -56,6 +56,7 @@ SAMPLED = [MTS(k) for k in KS]
 ON_GRAPHS = dict(thought=[MTS(k) for k in graph_runs.KS])
 # The half of the recipe that the paper states for graphs: neither decay nor dropout. The quick recipe has none of it.
 STATED = dict(method={"paper": graph_runs.METHODS, "quick": ()}, dropout=0.0, weight_decay=0.0)
+# Evaluated twenty times, to keep records small
 OTHER_PROMPT = dict(arrow={"paper": True, "quick": False}, evaluate_every={"paper": 16_400, "quick": 410})
 OF_PROSQA, OF_PRONTOQA = (dict(profile="quick", task=task, method=BOTH) for task in (ProsQA(), REACHED))
 
