@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from cot2lib import runs
 from cot2lib.specs import profiles
 from cot2lib.specs.profiles import TEN
 from cot2lib.study import frame, predicted, sweeps
@@ -32,8 +33,10 @@ def read(seeds: Sequence[int] = TEN, retrained: str | None = None) -> pd.DataFra
     named = ("budgets", "other_prompt")
     asked = {name: sweeps.distinct(*(sweeps.sweep(each, name, seeds) for each in named)) for name in profiles.PROFILES}
     arrow = {run.id: run.supervision.arrow for some in asked.values() for run in some}
-    rows, _ = frame.read(asked, retrained)
-    return rows.assign(arrow=rows["id"].map(arrow).map({True: "yes", False: "no"}))
+    rows = pd.concat(
+        runs.recorded(some, retrain=name == retrained).assign(profile=name) for name, some in asked.items()
+    )
+    return frame.tidy(rows).assign(arrow=rows["id"].map(arrow).map({True: "yes", False: "no"}))
 
 
 def panels(rows: pd.DataFrame, both: pd.DataFrame) -> pd.DataFrame:
