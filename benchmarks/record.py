@@ -35,10 +35,7 @@ def measured(rounds: int, compiled: bool) -> pd.DataFrame:
 
 
 if __name__ == "__main__":
-    asked = options(__doc__.partition(":")[0]).parse_args()
+    quick = options(__doc__.partition(":")[0]).parse_args().quick
     with threads(1):
-        print(
-            records.ship_table(
-                "speed.quick.measured", measured(QUICK_ROUNDS if asked.quick else ROUNDS, not asked.quick)
-            )
-        )
+        table = measured(QUICK_ROUNDS if quick else ROUNDS, not quick)
+    print(records.ship_table("speed.quick.measured", table))

@@ -1,8 +1,7 @@
 """Predictions that were committed before the runs, and whether outcomes lie in their ranges.
 
-Each block is a file of rows that never change; `EXPLANATIONS` says whose predictions it has. An entry
-is "at least 5", "at most 5", "within 5" (of nothing, either way) or "0 to 6", in the experiment's measure. An empty
-entry says nothing.
+Each block is a file of rows that never change; `EXPLANATIONS` says whose predictions it has. An entry is "at least 5",
+"at most 5", "within 5" (of nothing, either way) or "0 to 6", in the experiment's measure. An empty entry says nothing.
 """
 
 import math
@@ -61,7 +60,7 @@ def judged(values: Mapping[str, pd.Series], differences: Iterable[str], block: s
     for name, said in predictions(block).groupby("id", sort=False):
         told = said.iloc[0][["id", "task", "experiment", "measure", "counts"]].to_dict()
         found = mean_interval(values[name]) if name in values else None
-        ends = {name: getattr(found, name, None) for name in ("mean", "low", "high", "n")}
+        ends = {end: getattr(found, end, None) for end in ("mean", "low", "high", "n")}
         got = dict.fromkeys(EXPLANATIONS[block], SILENT)
         got |= {row.explanation: fits(found, row.low, row.high) for row in said.itertuples()}
         table.append(told | ends | {"sure": sure.get(name)} | got)
@@ -76,12 +75,11 @@ def of_pairs(last: pd.Series, pairs: Mapping[str, tuple], block: str) -> pd.Data
         pairs: the cell of each experiment, and the one that is subtracted; those without common seeds are left out.
         block: which predictions.
     """
-    last = last.sort_index()
-    here = {cell for cell in last.index.droplevel("seed")}
+    by_cell = last.unstack("seed")
     values = {
-        name: (last.loc[one] - last.loc[other]).dropna()
+        name: (by_cell.loc[one] - by_cell.loc[other]).dropna()
         for name, (one, other) in pairs.items()
-        if {one, other} <= here
+        if {one, other} <= {*by_cell.index}
     }
     return judged({name: some for name, some in values.items() if len(some) > 1}, [*pairs], block)
 

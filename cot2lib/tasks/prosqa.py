@@ -122,10 +122,8 @@ class ProsQA(Reachability):
         """The edges for each hop, the root for the first, and the options for the answer; None where hops differ."""
         if self.lengths is not None or not self.pairs:
             return None
-        edges = self.graphs.edges.shape[1]
-        needed = torch.zeros(
-            self.steps, edges + 3, dtype=torch.bool
-        )  # (step, token): options and root follow the edges
+        edges = self.graphs.edges.shape[1]  # which the two options and the root follow
+        needed = torch.zeros(self.steps, edges + 3, dtype=torch.bool)
         needed[:-1, :edges] = True
         needed[0, edges + 2] = True
         needed[-1, edges : edges + 2] = True

@@ -38,7 +38,7 @@ def test_bounds_of_an_entry():
 def test_predictions_are_what_the_page_shows():
     page = (ROOT / "book" / "predictions.md").read_text()
     files = [(ROOT / "book" / file).resolve() for file in re.findall(r"^:file: (.+)$", page, re.MULTILINE)]
-    assert files == [ROOT / "cot2lib/study/controls" / name for name in (f"{block}.csv" for block in EXPLANATIONS)]
+    assert files == [ROOT / "cot2lib/study/controls" / f"{block}.csv" for block in EXPLANATIONS]
 
 
 def git(*arguments):

@@ -101,8 +101,8 @@ def hops(seeds: Sequence[int], retrain: bool = False, device: str = "auto") -> p
     if retrain:
         runs.run(asked, retrain=True, device=device)
     rows = placed(frame.tidy(runs.recorded(asked, retrain=retrain)), known)
-    form = rows["control"].str.split(" ", expand=True).reindex(columns=[0, 1])
-    return rows.assign(method=form[0], sees=form[1].fillna("all"))
+    sees = {run.id: run.supervision.sees for run in asked}
+    return rows.assign(method=rows["control"].str.split().str[0], sees=rows["id"].map(sees))
 
 
 def hop_outcomes(rows: pd.DataFrame) -> pd.DataFrame:
