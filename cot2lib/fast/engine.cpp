@@ -235,7 +235,8 @@ struct Run {
   const Int keys = padded(s.positions), vocab = padded(s.vocab), wide = padded(head, EIGHT);  // wide: of a head
   float *gradient = work.gradient.at, *next = (float*)padded((Int)work.scratch.at, 64);
   uint16_t* const lanes = (uint16_t*)work.draws.at;
-  std::vector<Int> inputs = std::vector<Int>(b), padding = inputs, shift = inputs, first = inputs, starts = {0};
+  std::vector<Int> slots = std::vector<Int>(b), inputs = slots, padding = slots, shift = slots, first = slots;
+  std::vector<Int> starts = {0};
   std::vector<Block> blocks = std::vector<Block>(s.layers);
   Norm ln_f;
   Linear lm_head;  // whose transposed weight is the table of tokens
@@ -294,12 +295,14 @@ void transpose_weights(Run& r) {
       transpose(l->weight, l->in, l->out, l->transposed, l->in);
 }
 
-// Rows of a batch: inputs as they come, or if it is `sparse` by their padding, whose rows are left out.
+// Rows of a batch: inputs as they come, or if it is `sparse` by their padding, whose rows are left out. `slots` says
+// where in the batch each came.
 void arrange(Run& r, const Int* inputs, bool sparse) {
-  std::copy(inputs, inputs + r.b, r.inputs.begin());
+  std::iota(r.slots.begin(), r.slots.end(), 0);
   if (sparse)
-    std::ranges::stable_sort(r.inputs, {}, [&](Int input) { return r.data.padding[input]; });
+    std::ranges::stable_sort(r.slots, {}, [&](Int slot) { return r.data.padding[inputs[slot]]; });
   for (Int i = 0; i < r.b; i++) {
+    r.inputs[i] = inputs[r.slots[i]];
     r.padding[i] = r.data.padding[r.inputs[i]], r.shift[i] = r.data.shift[r.inputs[i]];
     r.first[i] = sparse ? r.padding[i] : 0;
   }
@@ -441,17 +444,18 @@ template <class V> INLINE V multiplier(const uint16_t* lanes, const Noise& noise
   return (V)((drawn >= (int32_t)noise.threshold) & (Ints<V>)(V() + (float)noise.scale));
 }
 
-// out = dropout(x) + residual (null for none), in rows begin..end; multipliers run input by input.
-void dropout(const Run& r, const float* x, const float* residual, float* out, Int begin, Int end, Int lane) {
-  const Int d = r.d, positions = (end - begin) / r.b;
+// out = dropout(x) + residual (null for none), at positions low..high; multipliers run input by input of the batch.
+void dropout(const Run& r, const float* x, const float* residual, float* out, Int low, Int high, Int lane) {
+  const Int d = r.d, begin = r.starts[low], end = r.starts[high];
   auto give = [&]<class V>(Int at, V x) { store(out + at, residual ? x + load<V>(residual + at) : x); };
   if (!r.noise.threshold)
     return vectors((end - begin) * d, [&]<class V>(V, Int j) { give(begin * d + j, load<V>(x + begin * d + j)); });
-  for (Int p = 0; p < positions; p++)
-    for (Int i = 0; i < r.b; i++) {
-      const Int row = (begin + p * r.b + i) * d;
-      const uint16_t* lanes = r.lanes + lane + (i * positions + p) * d;
-      vectors(d, [&]<class V>(V, Int j) { give(row + j, load<V>(x + row + j) * multiplier<V>(lanes + j, r.noise)); });
+  for (Int p = low; p < high; p++)
+    for (Int row = r.starts[p], i = 0; row < r.starts[p + 1]; row++, i++) {
+      const uint16_t* lanes = r.lanes + lane + (r.slots[i] * (high - low) + p - low) * d;
+      vectors(d, [&]<class V>(V, Int j) {
+        give(row * d + j, load<V>(x + row * d + j) * multiplier<V>(lanes + j, r.noise));
+      });
     }
 }
 
@@ -481,7 +485,7 @@ void linear_weights(const Linear& l, const float* x, const float* d_y, Int begin
 // compete for the same places of the cache. So a head's rows are gathered first, padded by what follows them.
 struct Head {
   const Run& r;
-  const Int input, column;
+  const Int input, number, column = number * r.head;
 
   float* row(float* array, Int width, Int p) const { return array + (r.starts[p] + input) * width + column; }
   void take(float* to, float* array, Int width, Int low, Int high) const {
@@ -497,6 +501,10 @@ struct Head {
       for (; j < head; j++) to[j] = from[p * wide + j];
     }
   }
+  // Dropout multipliers of a query's row, in a pass of queries low..high that begins at a lane.
+  const uint16_t* lanes(Int lane, Int low, Int high, Int query) const {
+    return r.lanes + lane + ((r.slots[input] * r.s.heads + number) * (high - low) + query - low) * high;
+  }
 };
 
 // A block of queries low..last. They see keys from `begin` on, most of the padding before them left out, up to `end`.
@@ -505,11 +513,10 @@ struct Queries {
   const Int begin = std::min(padding, last) / PADDED * PADDED, rows = last - low, keys = last - begin;
 };
 
-// Rows of attention weights (query, key) times dropout multipliers, which begin at `lanes`.
-void drop_weights(const Run& r, const float* x, float* out, const Queries& q, Int high, const uint16_t* lanes) {
+// f(place, multipliers) for each vector of a block's attention weights (query, key), by lanes in rows of `high`.
+template <class F> INLINE void each_multiplier(const Run& r, const Queries& q, Int high, const uint16_t* lanes, F f) {
   for (Int i = 0; i < q.rows; i++)
-    for (Int at = i * r.keys, k = q.begin; k < q.end; k += LANES)
-      store(out + at + k, load<vec>(x + at + k) * multiplier<vec>(lanes + i * high + k, r.noise));
+    for (Int k = q.begin; k < q.end; k += LANES) f(i * r.keys + k, multiplier<vec>(lanes + i * high + k, r.noise));
 }
 
 // attended = softmax(q k^T / sqrt(head)) v of every input and head, for queries low..high over keys 0..high.
@@ -517,7 +524,7 @@ void attention(Run& r, const Block& block, Int low, Int high, Int lane) {
   const Int d = r.d, wide = r.wide, keys = r.keys;
   const float scale = 1 / std::sqrt((float)r.head);
   for (Int n = 0; n < r.b * r.s.heads; n++) {
-    const Head head{r, n / r.s.heads, n % r.s.heads * r.head};
+    const Head head{r, n / r.s.heads, n % r.s.heads};
     const Int there = r.first[head.input], begun = std::max(low, there), padding = r.padding[head.input];
     float* all = block.seen + n * r.s.positions * keys;
     head.take(r.query, block.qkv, 3 * d, begun, high);
@@ -536,7 +543,8 @@ void attention(Run& r, const Block& block, Int low, Int high, Int lane) {
         softmax(all + p * keys, q.begin, q.end, padding, p + 1, scale, hidden);
       }
       if (r.noise.threshold) {
-        drop_weights(r, seen, r.dropped, q, high, r.lanes + lane + (n * (high - low) + q.low - low) * high);
+        each_multiplier(r, q, high, head.lanes(lane, low, high, q.low),
+                        [&](Int at, vec times) { store(r.dropped + at, load<vec>(seen + at) * times); });
         seen = r.dropped;
       }
       product(q.rows, wide, q.keys, {seen + q.begin, PLAIN, keys, r.value + q.begin * wide, wide, out, wide});
@@ -551,7 +559,7 @@ void attention_back(Run& r, const Block& block, Int low, Int high, bool later, I
   const Int d = r.d, wide = r.wide, keys = r.keys;
   const float scale = 1 / std::sqrt((float)r.head);
   for (Int n = 0; n < r.b * r.s.heads; n++) {
-    const Head head{r, n / r.s.heads, n % r.s.heads * r.head};
+    const Head head{r, n / r.s.heads, n % r.s.heads};
     const Int there = r.first[head.input], begun = std::max(low, there);  // there: the first position that has a row
     const float* all = block.seen + n * r.s.positions * keys;
     head.take(r.query, block.qkv, 3 * d, begun, high);
@@ -572,9 +580,10 @@ void attention_back(Run& r, const Block& block, Int low, Int high, bool later, I
       const float* seen = all + q.low * keys;
       product(q.rows, q.end - q.begin, r.head, {d_out, PLAIN, wide, r.turned + q.begin, keys, d_scores, keys});
       if (r.noise.threshold) {
-        const uint16_t* lanes = r.lanes + lane + (n * (high - low) + q.low - low) * high;
-        drop_weights(r, seen, r.dropped, q, high, lanes);
-        drop_weights(r, r.scores, r.scores, q, high, lanes);
+        each_multiplier(r, q, high, head.lanes(lane, low, high, q.low), [&](Int at, vec times) {
+          store(r.dropped + at, load<vec>(seen + at) * times);
+          store(r.scores + at, load<vec>(r.scores + at) * times);
+        });
         seen = r.dropped;
       }
       product(q.keys, wide, q.rows, {seen + q.begin, TURNED, keys, d_out, wide, d_value, wide, d_value, wide});
@@ -673,7 +682,7 @@ void block_weights(Block& k, const Part& at, Int d) {
 // the rows of the last scored positions.
 void forward(Run& r, const Pass& p) {
   const Int d = r.d;
-  if (float* x = r.blocks[0].x; r.noise.threshold) dropout(r, x, nullptr, x, r.starts[p.low], r.starts[p.high], p.lane);
+  if (float* x = r.blocks[0].x; r.noise.threshold) dropout(r, x, nullptr, x, p.low, p.high, p.lane);
   for (Int layer = 0; layer < r.s.layers; layer++) {
     Block& k = r.blocks[layer];
     const Part at{r, p, layer};
@@ -682,9 +691,9 @@ void forward(Run& r, const Pass& p) {
     linear(k.c_attn.columns(d, 2 * d), k.ln_1.out, k.qkv, at.begin, at.end);
     attention(r, k, at.first, p.high, at.weights);
     linear(k.attn_proj, k.attended, k.middle, at.low, at.end);
-    dropout(r, k.middle, k.x, k.middle, at.low, at.end, at.attn);
+    dropout(r, k.middle, k.x, k.middle, at.first, p.high, at.attn);
     for (Int row = at.low; row < at.end; row += CHUNK) mlp(r, k, row, std::min(row + CHUNK, at.end));
-    dropout(r, k.y, k.middle, k.y, at.low, at.end, at.mlp);
+    dropout(r, k.y, k.middle, k.y, at.first, p.high, at.mlp);
   }
   Int low = r.starts[p.high - p.scored], end = r.starts[p.high];
   layer_norm(r.ln_f, r.blocks.back().y, low, end, d);
@@ -700,9 +709,9 @@ void backward(Run& r, const Pass& p, bool later, bool weights) {
   for (Int layer = r.s.layers - 1; layer >= 0; layer--) {
     Block& k = r.blocks[layer];
     const Part at{r, p, layer};
-    dropout(r, r.d_x, nullptr, k.d_mlp, at.low, at.end, at.mlp);
+    dropout(r, r.d_x, nullptr, k.d_mlp, at.first, p.high, at.mlp);
     for (Int row = at.low; row < at.end; row += CHUNK) mlp_back(r, k, row, std::min(row + CHUNK, at.end));
-    dropout(r, r.d_x, nullptr, k.d_attn, at.low, at.end, at.attn);
+    dropout(r, r.d_x, nullptr, k.d_attn, at.first, p.high, at.attn);
     linear_back(k.attn_proj, k.d_attn, r.d_normed, at.low, at.end);
     attention_back(r, k, at.first, p.high, later, at.weights);
     linear_back(k.c_attn.columns(d, 2 * d), k.d_qkv, r.d_normed, at.begin, at.end);
@@ -710,7 +719,7 @@ void backward(Run& r, const Pass& p, bool later, bool weights) {
     layer_norm_back(k.ln_1, r.d_normed, r.d_x, at.begin, at.end, d);
     if (weights) block_weights(k, at, d);
   }
-  if (r.noise.threshold) dropout(r, r.d_x, nullptr, r.d_x, r.starts[p.low], r.starts[p.high], p.lane);
+  if (r.noise.threshold) dropout(r, r.d_x, nullptr, r.d_x, p.low, p.high, p.lane);
 }
 
 // dh of a pass from the gradient of its logits, into d_normed. Rows beyond the table meet gradients that are zero.
@@ -804,7 +813,7 @@ double supervised(Run& r, const Data& fed, const Int* inputs, Int variant, const
   const Int passes = t.passes.size[0];
   const bool one = passes == 1, at_once = !one && t.kind != SLOT;  // gradients of matrices after all passes
   transpose_weights(r);
-  arrange(r, inputs, one && !r.noise.threshold && !r.data.sequence);
+  arrange(r, inputs, one && !r.data.sequence);
   embed(r, fed, r.s.positions, variant, t.own);
   for (Int number = 0; number < passes; number++) {
     const Pass& p = t.passes[number];
