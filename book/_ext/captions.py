@@ -2,8 +2,8 @@
 
 A badge gives the verdicts and leads to the claims' cards. A caption that does not speak of the paper says that it has
 no counterpart there. A table of many rows or columns is folded below its number and the first sentence of its caption,
-unless its cell is tagged `open`, since it carries its chapter; so is a smaller one whose cell is tagged `folded`, since
-readers look it up. First columns name their rows.
+unless its cell is tagged `open`, since it carries its chapter. A smaller one is folded if its cell is tagged `folded`,
+since readers look it up. First columns name their rows.
 """
 
 from functools import cache
@@ -68,7 +68,7 @@ def complete_table(table: nodes.table, caption: Caption | None) -> None:
     if len(columns) > 1 and all(row.children[0].astext() for row in rows):
         columns[0]["stub"] = 1
     large = len(rows) > MOST_ROWS or len(columns) > MOST_COLUMNS
-    if marked(table, "tag_folded") or large and not marked(table, *STAYS):
+    if marked(table, "tag_folded") or (large and not marked(table, *STAYS)):
         said = nodes.inline("", "", *first_sentence(caption)) if caption else nodes.inline("", "The table")
         box = nodes.container(classes=["folded"])
         table.parent.replace(table, box)  # `replace_self` would give the box the table's id, too
