@@ -2,7 +2,8 @@
 
 A badge gives the verdicts and leads to the claims' cards. A caption that does not speak of the paper says that it has
 no counterpart there. A table of many rows or columns is folded below its number and the first sentence of its caption,
-unless its cell is tagged `open`, since it carries its chapter. First columns name their rows.
+unless its cell is tagged `open`, since it carries its chapter. A smaller one is folded if its cell is tagged `folded`,
+since readers look it up. First columns name their rows.
 """
 
 from functools import cache
@@ -15,6 +16,7 @@ from cot2lib.study.book import index
 from cot2lib.study.book.ledger import of_records
 
 MOST_ROWS, MOST_COLUMNS = 20, 6
+STAYS = "tag_hide-cell", "tag_hide-output", "tag_open", "dropdown", "sd-dropdown"  # where a large table stays as it is
 ALONE = "No counterpart in the paper"
 Caption = nodes.caption | nodes.title
 
@@ -65,18 +67,19 @@ def complete_table(table: nodes.table, caption: Caption | None) -> None:
     columns = list(table.findall(nodes.colspec))
     if len(columns) > 1 and all(row.children[0].astext() for row in rows):
         columns[0]["stub"] = 1
-    if (len(rows) > MOST_ROWS or len(columns) > MOST_COLUMNS) and not stays(table):
+    large = len(rows) > MOST_ROWS or len(columns) > MOST_COLUMNS
+    if marked(table, "tag_folded") or (large and not marked(table, *STAYS)):
         said = nodes.inline("", "", *first_sentence(caption)) if caption else nodes.inline("", "The table")
         box = nodes.container(classes=["folded"])
         table.parent.replace(table, box)  # `replace_self` would give the box the table's id, too
         box += [raw("<details><summary>"), said, raw("</summary>"), table, raw("</details>")]
 
 
-def stays(table: nodes.table) -> bool:
-    """Whether a large table stays as it is: in a dropdown, in a cell whose output is hidden, or tagged `open`."""
-    above, marks = table.parent, {"tag_hide-cell", "tag_hide-output", "tag_open", "dropdown", "sd-dropdown"}
+def marked(table: nodes.table, *marks: str) -> bool:
+    """Whether a table stands in a node of one of these classes or types."""
+    above = table.parent
     while above is not None:
-        if marks & {*above.get("classes", []), above.get("type", "")}:
+        if {*marks} & {*above.get("classes", []), above.get("type", "")}:
             return True
         above = above.parent
     return False

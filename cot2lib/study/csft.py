@@ -1,19 +1,10 @@
-"""Chapter `csft`: training on superpositions; the paper's numbers, and the thoughts of a trained model."""
+"""Chapter `csft`: training on superpositions; the paper's numbers, and both recipes field by field."""
 
-import numpy as np
 import pandas as pd
-import torch
 
-from cot2lib import runs
-from cot2lib.decode import decode, rules
-from cot2lib.specs import RunSpec
 from cot2lib.specs.profiles import PROFILES, REWARD, rows_of, spec
 from cot2lib.study import printed
-from cot2lib.study.look import PAPER, Shown, panels
 from cot2lib.study.printed import paper_value
-from cot2lib.study.report import PERCENT
-from cot2lib.study.series import BLUE
-from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import MNNS
 
 AT_ONE_DIMENSION = {  # the article does not say which COCONUT, nor which no-CoT, it ran; d = 32
@@ -78,31 +69,3 @@ def _value(name: str, profile: str) -> str:
             values[method] = str(next(getattr(part, name) for part in parts if hasattr(part, name)))
     same = len(set(values.values())) == 1
     return next(iter(values.values())) if same else ", ".join(f"{m}: {v}" for m, v in values.items())
-
-
-@torch.no_grad()
-def thoughts(spec: RunSpec, row: int, **options) -> Shown:
-    """Step distributions of one trained model on the input `row`, fed its own thoughts, above its targets.
-
-    The numbers are of sums in a target or above 1 % in the model; `options` are those of `cot2lib.runs.load`.
-    """
-    task, shown = spec.task, spec.supervision
-    prompt = task.prompt(shown.arrow)[None, row : row + 1]
-    made = decode(runs.load(spec, **options), prompt, rules(spec.thought, task.steps)).logits[0, 0].softmax(-1)
-    wanted = hindsight_targets(task, shown.budget, shown.ties, slice(row, row + 1))[0]  # (step, vocab), as `made`
-    reach = int(task.digits[row].sum()) + 1
-    sums = np.arange(-reach, reach + 1)
-    columns = [task.state_id(int(s)) for s in sums]
-    figure, axes = panels(task.steps, 1, width=7.0, height=1.15, sharex=True)
-    for step, axis in enumerate(axes[:, 0]):
-        axis.bar(sums, 100 * made[step, columns].numpy(), width=0.8, color=BLUE, label="model")
-        aimed = wanted[step, columns].numpy()
-        axis.scatter(sums[aimed > 0], 100 * aimed[aimed > 0], s=70, **PAPER, label="target")
-        axis.set_ylabel(f"t = {step + 1} (%)")
-    axes[0, 0].legend(loc="upper right", ncols=2, frameon=False)
-    axes[-1, 0].set_xlabel(f"partial sum of {' '.join(f'±{d}' for d in task.digits[row].tolist())}")
-    aimed = PERCENT * made.where(wanted > 0, 0.0).sum(-1).min()
-    finding = f"Every step puts at least {aimed:.1f} % of its weight on sums of its target."
-    steps, tokens = ((wanted > 0) | (made > 0.01)).nonzero().T
-    shares = {name: 100 * part[steps, tokens].numpy() for name, part in (("model (%)", made), ("target (%)", wanted))}
-    return Shown(figure, pd.DataFrame({"t": steps + 1, "sum": tokens - task.state_id(0), **shares}), finding)

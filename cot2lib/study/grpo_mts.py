@@ -36,7 +36,7 @@ def entropies(rows: pd.DataFrame, finding: str = "") -> Shown:
     long = policies.by_token(rows)
     panel = long["d_model"].map("d = {}, ".format) + long["when"].astype(str)
     known = tuple(f"d = {d}, {when}" for d in sorted(rows["d_model"].unique()) for when in ("before", "after"))
-    return policies.entropies(long.assign(panel=ordered(panel, known)), "k", "panel", finding)
+    return policies.entropies(long.assign(panel=ordered(panel, known)), "k", "panel", finding, height=2.1)
 
 
 # Explanations of the paper's Table 1: what each predicts of runs on the paper's split, and what came out

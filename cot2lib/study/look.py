@@ -100,17 +100,18 @@ def curves(
     y: str = "accuracy",
     labels: tuple[str, str] = ("epoch", "validation accuracy (%)"),
     height: float = 2.3,
+    aspect: float | None = None,
 ) -> Shown:
     """Learning curves: a row of panels per recipe, a column per value of `col`; thin lines are seeds.
 
     Lines differ by `hue`. The number of the paper for a series and a column is marked at the right edge; `height` is
-    the height of a panel (inches).
+    the height of a panel (inches), `aspect` its width over that.
     """
     data, apart = told_apart(thinned(frame, [*dict.fromkeys(filter(None, ["recipe", col, hue]))], x, y), hue)
     options = {name: apart[name] for name in ("hue", "palette", "hue_order")} | {"x": x, "y": y}
     with plt.rc_context(SETTINGS):
         wide = col is not None and data[col].nunique() > 1
-        shared = {"sharex": "row", "sharey": True, "height": height, "aspect": 1.3 if wide else 1.8}
+        shared = {"sharex": "row", "sharey": True, "height": height, "aspect": aspect or (1.3 if wide else 1.8)}
         grid = Grid(data, row=None if col == "recipe" else "recipe", col=col, despine=False, **shared)
         grid.map_dataframe(sns.lineplot, units="seed", estimator=None, linewidth=0.6, alpha=0.4, **options)
         dashes = {"style": "series", "dashes": apart["dashes"], "style_order": apart["hue_order"]}
@@ -154,17 +155,19 @@ def ends(
     label: str = "validation accuracy (%)",
     limits: tuple[float, float] = (0.0, PERCENT),
     row: str | None = None,
+    height: float | None = None,
 ) -> Shown:
     """Every run as a dot beside the mean with its 95 % t-interval, a panel per value of `col`; black bars: the paper.
 
     Places differ by `x`, dots of one place by `hue`. The paper's number depends on both, and on `col` if that is not
     the recipe. Intervals are cut to `limits`. Each `row` of panels has a scale of its own unless it is a recipe.
+    Panels are `height` inches high.
     """
     data, apart = told_apart(rows, hue)
     # short lines below a place, unless it has lines of its own: its neighbours need room
     shown = lambda name: name if "\n" in name else fill(name, LETTERS)
     data["place"] = ordered(data[x], ORDER.get(x, ())).map(lambda value: shown(called(x, value)))
-    height = 3.1 if row is None else 2.5
+    height = height or (3.1 if row is None else 2.5)
     aspect = min(4.34, WIDE / (data[col].nunique() if col else 1)) / height
     sharey = "row" if row not in (None, "recipe") else True
     with plt.rc_context(SETTINGS):

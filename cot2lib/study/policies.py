@@ -144,21 +144,24 @@ def absent(asked: Mapping[str, Asked], by: Sequence[str], profile: str, retraine
 # Figures
 
 
-def accuracies(rows: pd.DataFrame, decoder: str, x: str, col: str, finding: str = "") -> Shown:
-    """Accuracy by a decoder before and after, a row of panels per recipe; black bars are the paper's."""
+def accuracies(rows: pd.DataFrame, decoder: str, x: str, col: str, finding: str = "", **panel) -> Shown:
+    """Accuracy by a decoder before and after, a row of panels per recipe; black bars are the paper's.
+
+    `panel` has further options of `look.ends`.
+    """
     label = f"accuracy (%), {DECODERS[decoder]}"
-    return _ends(moments(rows, decoder), "when", x, col, finding, label, (0.0, PERCENT))
+    return _ends(moments(rows, decoder), "when", x, col, finding, label, (0.0, PERCENT), **panel)
 
 
-def entropies(long: pd.DataFrame, hue: str, col: str, finding: str = "") -> Shown:
+def entropies(long: pd.DataFrame, hue: str, col: str, finding: str = "", **panel) -> Shown:
     """Entropies of `by_token`, a row of panels per recipe; black bars are the paper's."""
-    return _ends(long, hue, "token", col, finding, "entropy (nat)", (0.0, np.inf))
+    return _ends(long, hue, "token", col, finding, "entropy (nat)", (0.0, np.inf), **panel)
 
 
-def _ends(long: pd.DataFrame, hue: str, x: str, col: str, finding: str, label: str, limits: tuple) -> Shown:
+def _ends(long: pd.DataFrame, hue: str, x: str, col: str, finding: str, label: str, limits: tuple, **panel) -> Shown:
     printed = long.dropna(subset="paper").drop_duplicates([hue, x, col]).set_index([hue, x, col])["paper"].to_dict()
     paper = lambda *place: printed.get(place)
-    return look.ends(long, hue, x, col, "value", paper, finding, label, limits, row="recipe")
+    return look.ends(long, hue, x, col, "value", paper, finding, label, limits, row="recipe", **panel)
 
 
 def held(

@@ -38,6 +38,7 @@ SIZES = ((64, 200, 0.5), (64, 200, 0.1), (32, 100, 0.1), (16, 100, 0.1), (8, 4, 
 REPEATS = 8  # simulated traces per input of the coverage figure
 SAMPLERS = ("MTS, exact", "MTS, simulated", "Dirichlet, simulated", "systematic")
 LENGTHS = [round(10 ** (x / 5)) for x in range(2, 12)]  # m of the chains whose failures are drawn
+FLAT, SINGLE = dict(height=2.3, aspect=1.8), dict(height=2.3, aspect=3.3)  # of two panels, and of one (inches)
 ASIDE = {"MTS, simulated": 0.96, "Dirichlet, simulated": 1.04}  # of their K, so that none hides another
 
 
@@ -109,8 +110,8 @@ def ratios(rows: pd.DataFrame, finding: str = "") -> Shown:
         panel=rows["over"].map({"m": f"K = {k}", "K": f"m = {m}"}),
         place=rows["m"].where(rows["over"] == "m", rows["k"]),
     )
-    labels = "", "error of MTS / K traces"
-    shown = look.lines(of, "place", "ratio", "chain", labels, "panel", finding, {TIGHT: 6.0}, sharex=False)
+    labels = "", "error / K traces"
+    shown = look.lines(of, "place", "ratio", "chain", labels, "panel", finding, {TIGHT: 6.0}, sharex=False, height=2.7)
     left, right = shown.figure.axes
     left.set(xlabel="steps m", xticks=range(1, m + 1))
     look.ticked([right], doublings(at(rows, over="K")["k"].unique()), xlabel="tokens K")
@@ -149,29 +150,12 @@ def samplers(rows: pd.DataFrame, finding: str = "") -> Shown:
     both = both.assign(low=both["ratio"] - 2 * both["error"], high=both["ratio"] + 2 * both["error"])
     both["place"] = both["k"] * both["kind"].map(ASIDE).fillna(1.0)
     points = dict.fromkeys(ASIDE, 0.0)  # simulated ones have no line
-    shown = look.lines(both, "place", "ratio", "kind", ("tokens K", "error / K traces"), None, finding, points)
+    shown = look.lines(
+        both, "place", "ratio", "kind", ("tokens K", "error / K traces"), None, finding, points, **SINGLE
+    )
     barred(shown, both, "place")
     look.ticked(shown.figure.axes, doublings(ks))
     return shown
-
-
-# What is read at the last step
-
-
-def read_out_errors(ks: Sequence[int]) -> pd.DataFrame:
-    """Mean squared error of a trace's three estimates, and of K traces; columns `chain`, `k`, `estimate`, `error`."""
-    kinds = {
-        "MNNS, mean over inputs": estimators.mnns_explained(MNNS().digits),
-        "eight fixed tokens": estimators.explained(*chains.identity(V, 4)),
-    }
-    rows = []
-    for chain, parts in kinds.items():
-        for k in ks:
-            found = estimators.read_outs(parts, k)
-            errors = {"one token": found.token, "K tokens": found.tokens, "the distribution": found.law}
-            errors[INDEPENDENT] = estimators.independent_error(parts, k)
-            rows += [(chain, k, name, float(error.mean())) for name, error in errors.items()]
-    return pd.DataFrame(rows, columns=["chain", "k", "estimate", "error"])
 
 
 # Sample size
@@ -227,8 +211,8 @@ def linearity(rows: pd.DataFrame, finding: str = "") -> Shown:
     own = rows.rename(columns={"linear": "distance"})[["method", "models", "step", "seed", "distance"]]
     others = show.groups(rows, ["method", "step"])["reference"].mean().rename("distance").reset_index()
     both = pd.concat([own, others.assign(models="other inputs")])
-    labels = "step", "distance from linear (TV)"
-    shown = look.lines(both, "step", "distance", "models", labels, "method", finding, limits=(0.0, 1.0))
+    labels = "step", "distance (TV)"
+    shown = look.lines(both, "step", "distance", "models", labels, "method", finding, limits=(0.0, 1.0), **FLAT)
     steps = sorted(rows["step"].unique())
     for axis in shown.figure.axes:
         axis.set_xticks(steps, [f"{step} to {step + 1}" for step in steps])
@@ -243,6 +227,6 @@ def biases(rows: pd.DataFrame, finding: str = "") -> Shown:
     first = show.groups(at(rows, step=rows["step"].min(), k=ks[0]), "models")["gap"].mean()
     slopes = [(name, "1/K\N{SUPERSCRIPT TWO}", k, gap * (ks[0] / k) ** 2) for name, gap in first.items() for k in ks]
     both = pd.concat([named, pd.DataFrame(slopes, columns=["models", "output", "k", "gap"])])
-    shown = look.lines(both, "k", "gap", "output", ("tokens K", "squared bias"), "models", finding)
+    shown = look.lines(both, "k", "gap", "output", ("tokens K", "squared bias"), "models", finding, **FLAT)
     look.ticked(shown.figure.axes, ks, yscale="log", ylim=(1e-6, 3))
     return shown

@@ -11,6 +11,7 @@ import pytest
 import torch
 from builders import ROOT
 
+import cot2
 import cot2lib
 from cot2lib import losses
 from cot2lib.locality import seen
@@ -23,11 +24,14 @@ from cot2lib.theory import chains, estimators
 from cot2lib.theory.construction import TrigMNNS
 
 
-def solved(chapter, *cells, fill=None, **names):
-    """Run some cells of a chapter, or take names instead, then its exercise, filled in as the solution begins."""
+def solved(chapter, *cells, fill=None, label="", **names):
+    """Run some cells of a chapter, or take names instead, then its exercise, filled in as the solution begins.
+
+    The first one, unless a `label` names another.
+    """
     source = json.loads((ROOT / f"notebooks/{chapter}.ipynb").read_text())["cells"]
     sources = {cell["id"]: "".join(cell["source"]) for cell in source}
-    text = sources["exercise"]
+    text = sources["exercise"].partition(f":label: {label}")[2]
     code, answer = re.search(r"```python\n(.*?)```.*?:class: dropdown\n\n`(.+?)`", text, re.DOTALL).groups()
     assert code.count("blank") == 1
     space = dict(names)
@@ -101,9 +105,16 @@ def test_one_dimension_shows_no_token_of_three():
     assert most[1][1] <= 0.5 and most[2].min() > 0.99
 
 
+def test_the_distance_of_a_thought_to_its_distribution(capsys):
+    torch.manual_seed(0)
+    solved("method", label="ex-method-mts", torch=torch, cot2=cot2)
+    for k, measured, expected in printed(capsys):
+        assert measured == pytest.approx(expected, rel=0.05) and expected == pytest.approx(0.62 / k)
+
+
 def test_steps_that_see_one_digit():
     """The mask that the solution fills in is the library's, and replaces an argument that `cot2.py` has."""
-    sees = solved("method", torch=torch)["sees"]
+    sees = solved("method", label="ex-method-local", torch=torch)["sees"]
     assert torch.equal(sees, seen(cot2lib.MNNS(), "strict", 6)[:9, :9])
     assert (ROOT / "cot2.py").read_text().count("is_causal=True") == 1
 
