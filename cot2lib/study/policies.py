@@ -28,11 +28,6 @@ DECODERS = {"own": "own sampler", "base": "base", "discrete": "discrete"}
 ENTROPIES = tuple(f"entropy_{step}" for step in STEPS)
 RUN = ["profile", "id"]
 LIKE_CONSTANT = 0.3  # points
-HELD = {
-    "support": "tokens (weight at least 1 %)",
-    "reachable": "weight in reach (%)",
-    "on_the_way": "weight on the way (%)",
-}
 LIVE_SPANS = 40  # points of a live curve; captions say so
 
 
@@ -164,30 +159,18 @@ def _ends(long: pd.DataFrame, hue: str, x: str, col: str, finding: str, label: s
     return look.ends(long, hue, x, col, "value", paper, finding, label, limits, row="recipe", **panel)
 
 
-def held(
-    rows: pd.DataFrame, asked: Mapping[str, Asked], hue: str, profile: str, retrained: str | None = None
-) -> Shown:
-    """Contents of the step distributions of runs of a profile, a row of panels per measure, before and after."""
-    table = _thoughts(rows, asked, retrained)
-    chosen = of_one(at(rows, id=list(table["id"])), profile)
-    long = table.merge(chosen[["id", hue, "seed"]], on="id").rename(columns={"step": "token"} | HELD)
-    long["when"] = ordered(long["when"], frame.ORDER["when"])
-    right = at(long, token=STEPS[-1]).groupby("when", observed=True)[HELD["on_the_way"]].mean()
-    long = long.melt(["when", "token", hue, "seed"], [*HELD.values()], "measure")
-    finding = f"Training takes the weight on the right answer from {right.iloc[0]:.1f} to {right.iloc[-1]:.1f} %."
-    return look.ends(long, hue, "token", "when", "value", finding=finding, label="", row="measure")
-
-
 def by_base(rows: pd.DataFrame, asked: Mapping[str, Asked], retrained: str | None = None) -> pd.DataFrame:
     """Rows of runs whose thoughts were measured, with the entropies of base decoding."""
-    found = thoughts_held.base_entropies(_thoughts(rows, asked, retrained))
+    found = thoughts_held.base_entropies(contents(rows, asked, retrained))
     return rows.drop(columns=list(found)).merge(found, left_on="id", right_index=True)
 
 
-def _thoughts(rows: pd.DataFrame, asked: Mapping[str, Asked], retrained: str | None) -> pd.DataFrame:
-    known = set(rows["id"])
-    wanted = {name: [run for run in specs(sweeps) if run.id in known] for name, sweeps in asked.items()}
-    return thoughts_held.of_runs(wanted, retrained)
+def contents(rows: pd.DataFrame, asked: Mapping[str, Asked], retrained: str | None = None) -> pd.DataFrame:
+    """What the step distributions of runs contain, before and after (`thoughts_held.measure`), by `origin`."""
+    origins = rows.set_index("id")["origin"]
+    wanted = {name: [run for run in specs(sweeps) if run.id in origins] for name, sweeps in asked.items()}
+    found = thoughts_held.of_runs(wanted, retrained)
+    return found.assign(origin=found["id"].map(origins))
 
 
 def gains(rows: pd.DataFrame, y: str, hue: str, col: str, finding: str = "", value: str = "gain") -> Shown:

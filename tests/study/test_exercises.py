@@ -3,6 +3,7 @@
 import itertools
 import json
 import re
+from dataclasses import dataclass, replace
 from math import comb
 
 import numpy as np
@@ -13,15 +14,17 @@ from builders import ROOT
 
 import cot2
 import cot2lib
-from cot2lib import losses
+from cot2lib import Rule, Thought, losses
 from cot2lib.locality import seen
 from cot2lib.metrics import pass_at_k
 from cot2lib.study import judge
 from cot2lib.study.targets import baselines
 from cot2lib.supervision import trajectory_shares
 from cot2lib.tasks import ProntoQA, ProsQA
+from cot2lib.testing import check_rule
 from cot2lib.theory import chains, estimators
 from cot2lib.theory.construction import TrigMNNS
+from cot2lib.thoughts import State
 
 
 def solved(chapter, *cells, fill=None, label="", **names):
@@ -172,6 +175,19 @@ def test_the_ratio_of_two_copied_tokens(capsys):
     ratio = estimators.mse_ratio(*chains.identity(2, 3), 2)
     assert printed(capsys)[-1][-1] == pytest.approx(ratio) == 7 / 4
     assert estimators.mse_ratio(*chains.identity(2, 200), 2) == pytest.approx(2)
+
+
+def test_a_fifth_of_the_likeliest_keeps_the_whole_set():
+    nothing = lambda asked: [pd.DataFrame(columns=["rule", "last"])]  # in place of training
+    names = dict(dataclass=dataclass, replace=replace, Rule=Rule, Thought=Thought, Sharpened=float, wanted=[])
+    even = solved("extend", trained=nothing, **names)["Even"]
+    check_rule(even(), 100, 8)
+    targets = cot2lib.hindsight_targets(cot2lib.MNNS())[:, :-1].flatten(0, 1)[None].float()  # (run, thought, vocab)
+    fed = lambda least: even(least)(State(targets.log(), *[None] * 4)).weights
+    inside = (targets > 0).float()
+    assert torch.allclose(fed(0.2), inside / inside.sum(-1, keepdim=True))
+    assert (inside * targets.amax(-1, keepdim=True) / targets.where(targets > 0, 1)).max() == pytest.approx(3)
+    assert ((fed(0.5) == 0) & (targets > 0)).any()
 
 
 def test_one_chain_in_twelve_reaches_the_answer(capsys):

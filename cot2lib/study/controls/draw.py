@@ -39,7 +39,7 @@ def main(rows: pd.DataFrame, edited: pd.DataFrame, finding: str) -> Shown:
         rows, edited: the frames of `outcomes.read`.
         finding: the sentence above the figure.
     """
-    figure, axes = panels(2, 2, width=9.0, height=4.2)
+    figure, axes = panels(2, 2, width=9.0, height=3.7)
     grid = axes[0, 0].get_gridspec()
     axes[0, 1].remove()
     axes[0, 0].set_subplotspec(grid[0, :])
@@ -100,6 +100,7 @@ def _followed(axis: Axes, edited: pd.DataFrame) -> pd.DataFrame:
     named = long.assign(whom=long["follows"].map(FOLLOWED))
     words = {control: fill(name(control), 24) for control in SWAPPED}
     dots(axis, named, words, "whom", {"the fed thought": BLUE, "its own input": ORANGE})
+    axis.legend(fontsize=7.5, frameon=False, loc="upper center")  # between the dots of the first line
     axis.set(xlabel="answers that follow (%)", xlim=(-2, 102))
     axis.set_title("another input's thought is fed", fontsize="medium")
     return long.assign(panel="swap")
@@ -180,7 +181,7 @@ def over_predictions(table: pd.DataFrame, finding: str, *blocks: str) -> Shown:
     The first of the blocks has all explanations; the table has outcomes of each block.
     """
     known, columns = table[table["mean"].notna()].reset_index(drop=True), EXPLANATIONS[blocks[0]]
-    figure, axes = panels(1, len(columns), width=9.0, height=0.2 * len(known) + 0.9, sharey=True, sharex=True)
+    figure, axes = panels(1, len(columns), width=9.0, height=0.16 * len(known) + 0.9, sharey=True, sharex=True)
     said = pd.concat(map(predicted.predictions, blocks)).set_index(["id", "explanation"])
     for axis, who in zip(axes[0], columns):
         asked = known[known[who].fillna(predicted.SILENT) != predicted.SILENT]
