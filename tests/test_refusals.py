@@ -18,7 +18,7 @@ from cot2lib.runs import packed
 from cot2lib.specs import GRPOSpec, Model, Supervision, from_data
 from cot2lib.specs.profiles import shortened
 from cot2lib.supervision import hindsight_targets
-from cot2lib.targets import FreshPath, Frontier, Geometric
+from cot2lib.targets import FreshPath, Frontier
 from cot2lib.tasks import MNNS, MNNSLengths, ProntoQA, ProsQA
 from cot2lib.tasks.prosqa import fetch, published
 from cot2lib.testing import check_targets
@@ -235,7 +235,6 @@ REFUSALS = [
     ("token=-1: must be at least 0", lambda: thinks(Always(-1))),
     ("the vocabulary has 9 tokens", lambda: thinks(Always(9))),
     ("count=0: must be at least 1", lambda: FreshPath(0)),
-    ("ratio=0.0: must be above 0", lambda: Geometric(0.0)),
     ("budget B=100", lambda: check_targets(Frontier(100), SMALLER_SUMS, 42, 42)),
     ("B=0", lambda: hindsight_targets(MNNS(), 0, "shared")),
     ("B=17", lambda: hindsight_targets(MNNS(), 17, "shared")),
