@@ -20,7 +20,7 @@ from cot2lib.specs.profiles import shortened
 from cot2lib.supervision import hindsight_targets
 from cot2lib.targets import FreshPath, Frontier
 from cot2lib.tasks import MNNS, MNNSLengths, ProntoQA, ProsQA
-from cot2lib.tasks.prosqa import fetch, published
+from cot2lib.tasks.prosqa import published
 from cot2lib.testing import check_targets
 from cot2lib.theory import chains, enumeration
 from cot2lib.theory.construction import Design, TrigMNNS
@@ -125,7 +125,6 @@ REFUSALS = [
     ("mixture: a file settles that", lambda: published(QUESTIONS, mixture=(1.0,))),
     ("names: a file settles that", lambda: published(QUESTIONS, names=19)),
     ("inputs=100: ", lambda: replace(published(QUESTIONS), inputs=100).graphs),
-    ("prosqa_valid.json; give the path of another file.", lambda: fetch("prosqa_train.json")),
     ("hops=2: choose 3 to 6, or None for all of them.", lambda: ProsQA(hops=2)),
     ("inputs=3: need at least 10 questions", lambda: ProsQA(inputs=3)),
     ("seed=-1: must be at least 0", lambda: ProntoQA(seed=-1)),
