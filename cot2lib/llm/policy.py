@@ -17,7 +17,6 @@ that of advantage times log-density.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 from jaxtyping import Float, Int
@@ -58,8 +57,6 @@ class PolicyRecipe(Frozen):
         decay: AdamW's weight decay.
         thought: any rule that samples, in place of the mean of `k` tokens.
     """
-
-    ratio, kl = "geometric", 0.0  # of the objective
 
     steps: Count
     prompts: Count
@@ -148,7 +145,9 @@ class PolicyTrainer:
     ) -> Float[Tensor, " one"]:
         """Minus the surrogate: the mean over the steps of each response, or of each group, and over those."""
         together = advantages.shape[1] if self.recipe.by_token else 1
-        return grpo.objective(self.recipe, new, old, advantages.view(1, -1), None, made.there, together)
+        return grpo.objective(
+            new, old, advantages.view(1, -1), clip=self.recipe.clip, there=made.there, together=together
+        )
 
     def descend(
         self, prompts: Prompts, plan: Plan, made: Responses, advantages: Float[Tensor, "prompt sample"]
@@ -160,15 +159,9 @@ class PolicyTrainer:
         for first in range(0, count, self.at_once):
             some = slice(first, first + self.at_once)
             theirs = made.rows(slice(first * samples, (first + self.at_once) * samples))
-
-            def backward(value: Float[Tensor, " one"], share: float = len(advantages[some]) / count) -> None:
-                (share * value.sum()).backward()
-
-            grpo.improve(
-                partial(replay, self.model, prompts.rows(some), plan, theirs),
-                partial(self.objective, made=theirs, advantages=advantages[some]),
-                backward,
-            )
+            new = replay(self.model, prompts.rows(some), plan, theirs)
+            value = self.objective(new, [part.detach() for part in new], theirs, advantages[some])
+            (value.sum() * len(advantages[some]) / count).backward()
         self.optimizer.step()
 
 
