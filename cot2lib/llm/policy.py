@@ -41,37 +41,24 @@ Log = dict[str, float | int]
 
 @dataclass(frozen=True)
 class PolicyRecipe(Frozen):
-    """One policy-gradient training of a language model.
+    """One policy-gradient training of a language model."""
 
-    Attributes:
-        steps: optimiser steps.
-        prompts, group: problems of a step, and responses to each.
-        lr: learning rate.
-        limit: most discrete tokens of a response.
-        thoughts, k: continuous tokens at the end of the curriculum, and tokens that each is the mean of; 0 thoughts
-            for discrete chain of thought.
-        enter, full: shares of the training at which thoughts begin and are all there.
-        clip: of the surrogate.
-        warmup: steps over which the rate rises evenly; AdamW's first steps are as long as later ones, and all noise.
-        by_token: the loss is a mean over all steps of a group (the paper's equation), not over those of each response.
-        decay: AdamW's weight decay.
-        thought: any rule that samples, in place of the mean of `k` tokens.
-    """
-
-    steps: Count
-    prompts: Count
-    group: Several
+    steps: Count  # of the optimiser
+    prompts: Count  # problems of a step
+    group: Several  # responses to each
     lr: float
-    limit: Count
-    thoughts: Natural = 0
-    k: Count = 4
-    enter: float = 0.5
-    full: float = 0.8
-    clip: float = 0.1
-    warmup: Natural = 0
-    by_token: bool = False
-    decay: float = 0.0
-    thought: Rule | None = None
+    limit: Count  # most discrete tokens of a response
+    thoughts: Natural = 0  # continuous tokens at the end of the curriculum; 0 for discrete chain of thought
+    k: Count = 4  # tokens that each is the mean of
+    enter: float = 0.5  # share of the training at which thoughts begin
+    full: float = 0.8  # and at which they are all there
+    clip: float = 0.1  # of the surrogate
+    warmup: Natural = (
+        0  # steps over which the rate rises evenly; AdamW's first ones are as long as later ones, all noise
+    )
+    by_token: bool = False  # a mean over all steps of a group (the paper's equation), not over those of each response
+    decay: float = 0.0  # AdamW's weight decay
+    thought: Rule | None = None  # any that samples, in place of the mean of `k` tokens
 
     def __post_init__(self):
         super().__post_init__()

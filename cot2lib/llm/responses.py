@@ -38,21 +38,13 @@ Weights = Float[Tensor, "response thought vocab"] | None
 
 @dataclass(frozen=True)
 class Plan:
-    """The parts of a response.
-
-    Attributes:
-        thought: the rule of its thoughts.
-        thoughts: how many come first.
-        most: discrete tokens that may follow.
-        token: the rule of those.
-        ends: tokens that end it.
-    """
+    """The parts of a response."""
 
     thought: Rule
-    thoughts: int
-    most: int
-    token: Rule = Discrete(1.0)
-    ends: tuple[int, ...] = ()
+    thoughts: int  # how many come first
+    most: int  # discrete tokens that may follow
+    token: Rule = Discrete(1.0)  # the rule of these
+    ends: tuple[int, ...] = ()  # tokens that end it
 
     def __post_init__(self):
         if self.thoughts < 0 or self.most < 1:
@@ -61,15 +53,10 @@ class Plan:
 
 @dataclass(frozen=True)
 class Prompts:
-    """Prompts of a batch, padded on the left.
-
-    Attributes:
-        ids: token ids.
-        mask: 1 for a token, 0 for padding.
-    """
+    """Prompts of a batch, padded on the left."""
 
     ids: Int[Tensor, "prompt token"]
-    mask: Int[Tensor, "prompt token"]
+    mask: Int[Tensor, "prompt token"]  # 1 for a token, 0 for padding
 
     @classmethod
     def of(cls, tokenizer: Tokenizer, texts: Sequence, device: torch.device | str = "cpu") -> "Prompts":
@@ -86,23 +73,14 @@ class Prompts:
 
 @dataclass(frozen=True)
 class Responses:
-    """Thoughts and texts of a model, each prompt's responses side by side, prompt 0's first.
+    """Thoughts and texts of a model, each prompt's responses side by side, prompt 0's first."""
 
-    Attributes:
-        thoughts: what each thought fed.
-        weights: the mixtures of embeddings that these are; None if they are none, or there are no thoughts.
-        actions: what the rule of thoughts drew, or None.
-        tokens: discrete tokens, as many as the longest has; 0 after the end.
-        lengths: discrete tokens of each, its end token included.
-        ended: whether it came to an end token; if not, the limit cut it.
-    """
-
-    thoughts: Float[Tensor, "response thought d"]
-    weights: Weights
-    actions: Actions
-    tokens: Int[Tensor, "response token"]
-    lengths: Int[Tensor, " response"]
-    ended: Bool[Tensor, " response"]
+    thoughts: Float[Tensor, "response thought d"]  # what each fed
+    weights: Weights  # the mixtures that these are; None if they are none, or there are no thoughts
+    actions: Actions  # what the rule of thoughts drew
+    tokens: Int[Tensor, "response token"]  # discrete ones, as many as the longest has; 0 after the end
+    lengths: Int[Tensor, " response"]  # discrete tokens of each, its end token included
+    ended: Bool[Tensor, " response"]  # whether it came to an end token; if not, the limit cut it
 
     @property
     def written(self) -> Bool[Tensor, "response token"]:

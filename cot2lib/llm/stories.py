@@ -49,16 +49,10 @@ OTHER = Wording(
 
 @dataclass(frozen=True)
 class Story:
-    """One problem.
+    """One problem."""
 
-    Attributes:
-        text: the story and its question.
-        chain: every sum, whole or its result alone, then the mark and the answer.
-        answer: the number asked for.
-    """
-
-    text: str
-    chain: str
+    text: str  # the story and its question
+    chain: str  # every sum, whole or its result alone, then the mark and the answer
     answer: float | int
 
 

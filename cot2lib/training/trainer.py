@@ -52,21 +52,13 @@ def learning_rates(recipe: Recipe, start: int, steps: int) -> Float[Tensor, " st
 
 @dataclass
 class Progress:
-    """The products of training so far, saved in checkpoints and in finished stacks.
+    """The products of training so far, saved in checkpoints and in finished stacks."""
 
-    Attributes:
-        step: steps taken.
-        first_losses: losses of the first 20 steps, (training, step).
-        curves: one dict per evaluation: its step, and lists of all runs.
-        seconds: wall time spent training and evaluating.
-        loss_sum, loss_steps: training loss since the last evaluation.
-    """
-
-    step: int = 0
-    first_losses: list[list[float]] = field(default_factory=list)
-    curves: list[dict] = field(default_factory=list)
-    seconds: float = 0.0
-    loss_sum: list[float] = field(default_factory=list)
+    step: int = 0  # steps taken
+    first_losses: list[list[float]] = field(default_factory=list)  # of the first 20 steps, (training, step)
+    curves: list[dict] = field(default_factory=list)  # of each evaluation its step, and lists of all runs
+    seconds: float = 0.0  # spent training and evaluating
+    loss_sum: list[float] = field(default_factory=list)  # since the last evaluation
     loss_steps: int = 0
 
 
