@@ -147,15 +147,6 @@ def sampled_gradients(
     """Independent gradients of GRPO at equal weights, each from one batch of all prompts, for thought and answer.
 
     Lanes are copies of one model with keys of their own; every ratio has the same traces.
-
-    Args:
-        stack: one model.
-        task: two digits.
-        thought: how thoughts are sampled.
-        ratios: as in `cot2lib.losses`.
-        group, scaled: as in `cot2lib.specs.GRPOSpec`.
-        lanes: gradients per ratio and step.
-        seed: of the rollouts.
     """
     copies = stack.select([0] * lanes).to(stack.transformer.wte.weight.dtype)
     prompts, steps = task.prompt()[None], rules(thought, task.steps, ANSWER)

@@ -49,9 +49,6 @@ def hindsight_targets(
         budget: B, how many trajectories to keep; None for all of them. An input with fewer keeps what it has.
         ties: which of equally good trajectories are kept when B cuts a group of them.
         rows: which inputs, all by default.
-
-    Raises SpecError for B outside `1..|T|`, unknown `ties`, an ordered tie rule that would need path counts above
-    2^53, or targets beyond this machine's memory.
     """
     check_budget(task, budget, ties)
     chosen = torch.arange(task.size)[rows]

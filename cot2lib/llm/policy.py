@@ -80,14 +80,9 @@ class PolicyRecipe(Frozen):
 
 
 class PolicyTrainer:
-    """Trains those weights of a model that ask for gradients.
+    """Trains those weights of a model that ask for gradients, on problems as the model is asked them.
 
-    Args:
-        model, tokenizer: a causal language model and its tokenizer, whose end token ends responses.
-        problems: what to train on, each as the model is asked it.
-        recipe: how to train.
-        seed: of the order of problems and of all draws.
-        at_once: prompts whose gradients are taken together; None for all. Fewer need less memory.
+    Gradients of so many prompts are taken `at_once`, by default of all; fewer need less memory.
     """
 
     def __init__(

@@ -103,18 +103,13 @@ class Responses:
 
 
 class _Reader:
-    """A model as it reads: last hidden states, and the keys and values of what it has read so far.
-
-    Attributes:
-        table: its token embeddings, (vocab, d).
-        last: hidden state after the prompt of every response.
-    """
+    """A model as it reads: last hidden states, and the keys and values of what it has read so far."""
 
     def __init__(self, model: LanguageModel, prompts: Prompts, samples: int):
         self.model, self.mask = model, prompts.mask
         self.cache: Any = None  # keys and values, as the model makes them
-        self.table = model.get_input_embeddings().weight
-        self.last = self._read(self.table[prompts.ids])[:, -1].repeat_interleave(samples, 0)  # (response, d)
+        self.table = model.get_input_embeddings().weight  # (vocab, d)
+        self.last = self._read(self.table[prompts.ids])[:, -1].repeat_interleave(samples, 0)  # after each prompt
         self.mask = self.mask.repeat_interleave(samples, 0)
         self.cache.batch_repeat_interleave(samples)  # type: ignore[attr-defined]  # `_read` has made it
 
@@ -165,15 +160,10 @@ def check_reads_plainly(model: LanguageModel) -> None:
 def respond(
     model: LanguageModel, prompts: Prompts, plan: Plan, keys: Keys | None = None, samples: int = 1
 ) -> Responses:
-    """Let a model respond.
+    """Responses of a model, so many `samples` of each prompt.
 
-    Args:
-        model: a causal language model that reads embeddings as they are, and whose scores are its output embeddings
-            of the last hidden state (`check_reads_plainly`).
-        prompts: what it responds to.
-        plan: what responses are made of.
-        keys: one random key (`cot2lib.kit.random.run_keys`), needed only by rules that sample.
-        samples: responses per prompt.
+    It reads embeddings as they are, and its scores are its output embeddings of the last hidden state
+    (`check_reads_plainly`). Rules that sample need one random key (`cot2lib.kit.random.run_keys`).
     """
     for rule in (plan.thought, plan.token):
         if is_outside(type(rule)):

@@ -205,8 +205,6 @@ def spec(
         arrow: whether the prompt ends in the arrow, by default as the table says; a mask needs it.
         thought, seed: see `cot2lib.specs.RunSpec`; the rule is by default the method's.
         **recipe: fields of `cot2lib.specs.Recipe` to override.
-
-    Raises SpecError for an unknown method, profile or field, or an option that the method does not take.
     """
     as_instance("task", task, Task)
     _refuse_unknown(spec, recipe, RECIPE)
@@ -277,10 +275,7 @@ def grpo(start: RunSpec, profile_name: str = "quick", *, thought: Rule | None = 
         start: where it starts; it may be of the other profile.
         profile_name: "paper" or "quick".
         thought: how thoughts are sampled, by default MTS of 3 tokens on numbers and of 8 on graphs.
-        **options: fields of `cot2lib.specs.Recipe` to override, and further ones of
-            `cot2lib.specs.GRPOSpec`.
-
-    Raises SpecError for an unknown profile or field, or what `GRPOSpec` does not take.
+        **options: fields of `cot2lib.specs.Recipe` to override, and further ones of `cot2lib.specs.GRPOSpec`.
     """
     as_instance("start", start, RunSpec)
     row = rows_of(start.task, profile_name)[REWARD]

@@ -207,10 +207,8 @@ def divergence(points: Points, logits: Points) -> Float[Tensor, " target"]:
 def polynomial_logits(nodes: Float[Tensor, " state"], points: Points) -> Points:
     """Logits that show a target and are polynomials in the nodes, of degree twice the size of its support.
 
-    Args:
-        nodes: a whole number for each state. Two different nodes then differ by at least one. States that share a
-            node must share their weight.
-        points: targets over the states.
+    A state has a whole number as its node, so two nodes differ by at least one. States that share a node must share
+    their weight.
     """
     places, which = nodes.unique(return_inverse=True)
     first = torch.zeros(len(places), dtype=torch.int64).scatter(0, which, torch.arange(len(nodes)))

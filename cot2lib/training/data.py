@@ -266,13 +266,7 @@ def shown_outputs(
 
 
 def check_run(spec: Run) -> None:
-    """Raise SpecError for a run that cannot be trained: before anything is trained.
-
-    That is a targets rule, or a rule or task from outside the package, that does not give what it should; a budget or
-    tie rule that the task does not have; targets that exceed the memory; a split without inputs on one of its sides;
-    an embedding table of numbers for a task that has none; masks on attention for one that does not say what its steps
-    read; more tokens than the models have positions.
-    """
+    """Raise SpecError for a run that cannot be trained: before anything is trained."""
     task, supervision = spec.task, spec.supervision
     budget, ties = supervision.budget, supervision.ties
     if is_outside(type(task)):

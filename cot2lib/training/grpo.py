@@ -113,13 +113,7 @@ def objective(
 
 
 class GRPOTrainer(StackTrainer):
-    """Trains policy-gradient runs of one shape together.
-
-    Args:
-        specs: runs whose `shape()` agree (`cot2lib.specs.GRPOSpec`).
-        start: their starts' trained models, in order.
-        device: where to train.
-    """
+    """Trains policy-gradient runs of one shape together, from their starts' trained models, in order."""
 
     looks_first = True
     spec: GRPOSpec
@@ -239,10 +233,7 @@ def check_start(specs: Sequence[GRPOSpec], start: GPT2Stack) -> None:
 class SequenceMasks(Dropout):
     """Dropout multipliers that every sequence of a batch keeps at all positions, the same in every pass.
 
-    Args:
-        keys: one per run.
-        batch, d_model: sequences, and coordinates of each.
-        probability: of a zero.
+    There are so many sequences in a `batch`, of so many coordinates each.
     """
 
     def __init__(self, keys: Int[Tensor, " run"], batch: int, d_model: int, probability: float):

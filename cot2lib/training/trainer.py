@@ -133,10 +133,7 @@ class Engine:
 class StackTrainer(ABC):
     """Trains runs of one shape together.
 
-    Args:
-        specs: the runs, alike but for what their kind lets differ.
-        stack: the models as training starts, one of each training (`trained_once`).
-        data: what these are trained on and evaluated on.
+    The stack has the models as training starts, one of each training (`trained_once`).
 
     Attributes:
         asked: all runs.
