@@ -37,6 +37,7 @@ from cot2lib.training.grpo import Densities
 
 AT_ONCE = 64  # prompts that are evaluated side by side
 Log = dict[str, float | int]
+Gains = Float[Tensor, "prompt sample"]  # advantages
 
 
 @dataclass(frozen=True)
@@ -122,18 +123,14 @@ class PolicyTrainer:
         self.log.append({"step": self.taken, "reward": float(right.mean()), **told(made)})
         return self.log[-1]
 
-    def objective(
-        self, new: Densities, old: Densities, made: Responses, advantages: Float[Tensor, "prompt sample"]
-    ) -> Float[Tensor, " one"]:
+    def objective(self, new: Densities, old: Densities, made: Responses, advantages: Gains) -> Float[Tensor, " one"]:
         """Minus the surrogate: the mean over the steps of each response, or of each group, and over those."""
         together = advantages.shape[1] if self.recipe.by_token else 1
         return grpo.objective(
             new, old, advantages.view(1, -1), clip=self.recipe.clip, there=made.there, together=together
         )
 
-    def descend(
-        self, prompts: Prompts, plan: Plan, made: Responses, advantages: Float[Tensor, "prompt sample"]
-    ) -> None:
+    def descend(self, prompts: Prompts, plan: Plan, made: Responses, advantages: Gains) -> None:
         """One step of AdamW, by gradients that are summed over parts of the prompts."""
         self.optimizer.zero_grad()
         self.optimizer.param_groups[0]["lr"] = self.recipe.lr * min(1.0, (self.taken + 1) / max(1, self.recipe.warmup))

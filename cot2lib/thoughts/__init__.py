@@ -4,24 +4,9 @@
 has random points of the simplex, `Dirichlet` and `Gumbel`.
 """
 
-from cot2lib.thoughts.rules import (
-    MTS,
-    Always,
-    Base,
-    Discrete,
-    Edit,
-    Edited,
-    Gaussian,
-    Hidden,
-    Rule,
-    Sampled,
-    State,
-    Systematic,
-    Thought,
-    ZeroSlot,
-    inverse_cdf,
-    systematic_counts,
-    token_mean,
+from cot2lib.thoughts.rules import (  # isort: skip
+    MTS, Always, Base, Discrete, Edit, Edited, Gaussian, Hidden, Rule, Sampled, State, Systematic, Thought, ZeroSlot,
+    inverse_cdf, systematic_counts, token_mean,
 )  # fmt: skip
 from cot2lib.thoughts.simplex import Dirichlet, Gumbel
 
