@@ -67,10 +67,7 @@ class Frozen:
     @cached_property
     def id(self) -> str:
         """Twelve hexadecimal digits."""
-        try:
-            text = json.dumps([NUMERICS, to_data(self, compared=True)], sort_keys=True, separators=(",", ":"))
-        except TypeError as error:
-            raise SpecError(f"{type(self).__name__} has a field that is no plain data ({brief(error)}).") from error
+        text = json.dumps([NUMERICS, to_data(self, compared=True)], sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
 
     @property
@@ -106,10 +103,7 @@ Share = Annotated[float, Bound("at least", 0), Bound("below", 1)]
 
 @cache
 def _hints(kind: type) -> dict[str, typing.Any]:
-    try:
-        hints = typing.get_type_hints(kind, include_extras=True)
-    except (NameError, TypeError, SyntaxError) as error:
-        raise SpecError(f"class {kind.__name__}: the type of a field cannot be read ({brief(error)}).") from error
+    hints = typing.get_type_hints(kind, include_extras=True)
     return {entry.name: hints[entry.name] for entry in dataclasses.fields(kind)}
 
 

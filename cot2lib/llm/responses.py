@@ -46,10 +46,6 @@ class Plan:
     token: Rule = Discrete(1.0)  # the rule of these
     ends: tuple[int, ...] = ()  # tokens that end it
 
-    def __post_init__(self):
-        if self.thoughts < 0 or self.most < 1:
-            raise SpecError(f"thoughts={self.thoughts}, most={self.most}: a response needs a discrete token or more.")
-
 
 @dataclass(frozen=True)
 class Prompts:
@@ -62,8 +58,6 @@ class Prompts:
     def of(cls, tokenizer: Tokenizer, texts: Sequence, device: torch.device | str = "cpu") -> "Prompts":
         """Texts by a Hugging Face tokenizer, or what else a function gives the `input_ids` of."""
         ids = [torch.tensor(tokenizer(text)["input_ids"], dtype=torch.int64, device=device) for text in texts]
-        if not ids or not all(map(len, ids)):
-            raise SpecError("a prompt is empty; give at least one token.")
         padded = partial(pad_sequence, batch_first=True, padding_side="left")
         return cls(padded(ids), padded([torch.ones_like(row) for row in ids]))
 
