@@ -5,12 +5,12 @@ has random points of the simplex, `Dirichlet` and `Gumbel`.
 """
 
 from cot2lib.thoughts.rules import (  # isort: skip
-    MTS, Always, Base, Discrete, Edit, Edited, Gaussian, Hidden, Rule, Sampled, State, Systematic, Thought, ZeroSlot,
+    MTS, Always, Base, Discrete, Gaussian, Hidden, Rule, Sampled, State, Systematic, Thought, ZeroSlot,
     inverse_cdf, systematic_counts, token_mean,
 )  # fmt: skip
 from cot2lib.thoughts.simplex import Dirichlet, Gumbel
 
 __all__ = [
-    "MTS", "Always", "Base", "Dirichlet", "Discrete", "Edit", "Edited", "Gaussian", "Gumbel", "Hidden",
+    "MTS", "Always", "Base", "Dirichlet", "Discrete", "Gaussian", "Gumbel", "Hidden",
     "Rule", "Sampled", "State", "Systematic", "Thought", "ZeroSlot", "inverse_cdf", "systematic_counts", "token_mean",
 ]  # fmt: skip

@@ -255,7 +255,7 @@ class Gaussian(Sampled):
         return -squares / 2 - parameters.shape[-1] * math.log(self.sigma * math.sqrt(2 * math.pi))
 
 
-# Controls and interventions
+# Controls
 
 
 @dataclass(frozen=True)
@@ -269,33 +269,6 @@ class Always(Rule):
         if self.token >= vocab:
             raise SpecError(f"token={self.token}: the vocabulary has {vocab} tokens.")
         return Thought(token_mean(torch.full_like(state.logits[..., :1], self.token, dtype=torch.int64), state.logits))
-
-
-@dataclass(frozen=True)
-class Edit(Frozen, ABC):
-    """A change of mixture weights, frozen data that you subclass.
-
-    It may read `state.step` and, through a task that is a field of it, the inputs `state.rows`;
-    `cot2lib.supervision.ancestors` and `reachable` say which states matter.
-    """
-
-    @abstractmethod
-    def __call__(self, weights: Logits, state: State) -> Logits:
-        """The mixture weights that are fed instead, (run, batch, vocab)."""
-
-
-@dataclass(frozen=True)
-class Edited(Rule):
-    """A rule whose mixtures are edited; policy gradients do not train it."""
-
-    rule: Rule
-    edit: Edit
-
-    def __call__(self, state: State) -> Thought:
-        thought = self.rule(state)
-        if thought.latent is not None:
-            raise SpecError(f"{self.rule.label} feeds no mixture, so nothing can be edited.")
-        return Thought(self.edit(thought.weights, state))
 
 
 # Draws of tokens
