@@ -59,7 +59,7 @@ def _interval(values: Values, runs: int | None, low: float = -np.inf, high: floa
     return Interval(mean, float(np.maximum(low, mean - half)), float(np.minimum(high, mean + half)), len(x))
 
 
-def _half_width(deviation: float, n: int, runs: int | None) -> float:
+def _half_width(deviation: float, n: int, runs: int | None = None) -> float:
     """Half-width of the interval of the mean of n values or, with `runs`, of the mean of so many further ones."""
     quantile = scipy.special.stdtrit(n - 1, (1 + LEVEL) / 2) if n > 1 else np.nan
     return float(quantile * deviation * np.sqrt(1 / n + (1 / runs if runs else 0)))
@@ -88,13 +88,10 @@ def paired_interval(above: Values, below: Values) -> Interval:
     return mean_interval(above - below)
 
 
-def seeds_for(values: Values, half: float, runs: int | None = None) -> int | None:
-    """How many values, spread as these, bring the interval of a mean below a half-width.
-
-    None if a thousand do not: with `prediction_interval` the further runs alone may spread as much.
-    """
+def seeds_for(values: Values, half: float) -> int | None:
+    """How many values, spread as these, bring the interval of a mean below a half-width; None if a thousand do not."""
     spread = _deviation(np.asarray(values, dtype=float))
-    return next((n for n in range(2, 1001) if _half_width(spread, n, runs) < half), None)
+    return next((n for n in range(2, 1001) if _half_width(spread, n) < half), None)
 
 
 def holm(differences: Sequence[Values]) -> list[bool]:

@@ -239,7 +239,6 @@ def _asked(rng: np.random.Generator, forest: Forest, nodes: np.ndarray, hops: in
 # Published questions
 
 FIELDS = ("idx_to_symbol", "edges", "steps", "root", "target", "neg_target")
-OPTIONS = {"naming", "grammar", "frontier", "seed", "deal", "padding_counts", "waiting"}
 ADDRESS = "https://raw.githubusercontent.com/facebookresearch/coconut/main/data/prosqa_valid.json"
 CHECKSUM = "c74e0de24f1e90ec48b1a993e6458a7be4caeef3928f5104e3c2e45d689a5249"
 
@@ -274,9 +273,7 @@ class PublishedProsQA(ProsQA):
 
 
 def published(path: str | Path, **options) -> PublishedProsQA:
-    """The task of a file, with some of `OPTIONS`; raises SpecError for others and as `PublishedProsQA`."""
-    if others := set(options) - OPTIONS:
-        raise SpecError(f"{', '.join(sorted(others))}: a file settles that; leave it out.")
+    """The task of a file; options are fields of `Reachability`. Raises SpecError as `PublishedProsQA`."""
     content = _content(path)
     sha256 = hashlib.sha256(content).hexdigest()
     return PublishedProsQA(path=str(path), sha256=sha256, inputs=len(_questions(path, content)), **options)
