@@ -120,7 +120,7 @@ class PolicyTrainer:
         right = scores(made.texts(self.tokenizer), problems).to(self.device)  # (prompt, sample)
         self.descend(prompts, plan, made, losses.advantages(right[None])[0])
         self.taken += 1
-        self.log.append({"step": self.taken, "reward": float(right.mean()), **told(made)})
+        self.log.append({"step": self.taken, "reward": float(right.mean()), **response_stats(made)})
         return self.log[-1]
 
     def objective(self, new: Densities, old: Densities, made: Responses, advantages: Gains) -> Float[Tensor, " one"]:
@@ -160,7 +160,7 @@ def scores(texts: Sequence[str], problems: Sequence[Story]) -> Float[Tensor, "pr
     return torch.tensor(answers.rewards(texts, each)).view(-1, samples)
 
 
-def told(made: Responses) -> Log:
+def response_stats(made: Responses) -> Log:
     """Mean length in discrete tokens alone, continuous tokens, and the share that the limit cut."""
     return {
         "length": float(made.lengths.float().mean()),
@@ -176,7 +176,7 @@ def evaluate(
     plan: Plan,
     keys: Int[Tensor, " one"] | None = None,
 ) -> tuple[Int[Tensor, "problem 1"], Log]:
-    """Which responses are right (1 or 0), and what `told` says of all of them together."""
+    """Which responses are right (1 or 0), and what `response_stats` says of all of them together."""
     texts, parts = [], []
     device = next(model.parameters()).device
     for first in range(0, len(problems), AT_ONCE):
@@ -184,7 +184,7 @@ def evaluate(
         drawn = None if keys is None else random.fold(keys, first)
         made = respond(model, Prompts.of(tokenizer, part, device), plan, drawn)
         texts += made.texts(tokenizer)
-        parts.append((len(part), told(made)))
+        parts.append((len(part), response_stats(made)))
     total = sum(count for count, _ in parts)
     means = {name: sum(count * said[name] for count, said in parts) / total for name in parts[0][1]}
     return scores(texts, problems).long(), means

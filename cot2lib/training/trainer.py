@@ -62,7 +62,7 @@ class Progress:
     loss_steps: int = 0
 
 
-class Captured(Generic[T]):
+class GraphedCallable(Generic[T]):
     """A function without arguments, as a GPU repeats it: eager in its first calls, then captured once as a CUDA graph,
     and replayed as one launch.
 
@@ -103,7 +103,7 @@ class Engine:
 
     def __init__(self, trainer: "StackTrainer"):
         self.trainer: StackTrainer = weakref.proxy(trainer)  # not to keep it, and a GPU's memory with it
-        self.repeated: dict[Hashable, Captured] = {}  # in this phase
+        self.repeated: dict[Hashable, GraphedCallable] = {}  # in this phase
 
     @property
     def threads(self) -> int:
@@ -127,7 +127,7 @@ class Engine:
         """Work that is done again and again in a phase, under its name; captured on CUDA."""
         if self.trainer.device.type != "cuda":
             return work
-        return self.repeated.setdefault(name, Captured(work))
+        return self.repeated.setdefault(name, GraphedCallable(work))
 
 
 class StackTrainer(ABC):
