@@ -63,8 +63,7 @@ def run(
     positive(**{name: count for name, count in (("threads", threads), ("stack", stack)) if count is not None})
     if engine not in ENGINES:
         raise SpecError(f"engine={engine!r}: choose one of {', '.join(ENGINES)}.")
-    pair = isinstance(shard, tuple | list) and len(shard) == 2 and all(hasattr(part, "__index__") for part in shard)
-    if not pair or not 0 <= shard[0] < shard[1]:
+    if not 0 <= shard[0] < shard[1]:
         raise SpecError(f"shard={shard!r}: give (k, n) with 0 <= k < n.")
     require_some(specs)
     where = resolve_device(device)

@@ -257,10 +257,9 @@ class MaskedTrainer(GRPOTrainer):
 
     def update(self, index: Int[Tensor, "run batch"]) -> Float[Tensor, " run"]:
         """Think and answer under masks, reward, and descend `updates` times; returns the share of failed rollouts."""
-        names = self.names(index)
+        names, rows = self.names(index), index.repeat_interleave(self.group, 1)  # (run, rollout)
         prompts = self.data.shown(index, names).repeat_interleave(self.group, 1)
-        given = self.data.padding_of(index), self.data.last_of(index)
-        padding, last = (None if x is None else x.repeat_interleave(self.group, 1) for x in given)
+        padding, last = self.data.padding_of(rows), self.data.last_of(rows)
         masks = SequenceMasks(
             random.fold(self.dropout_keys, self.step), prompts.shape[1], self.stack.shape["d_model"], self.spec.mask
         )

@@ -317,7 +317,7 @@ def frontier(visits):
 FAULTS = {
     "is a float64 tensor of shape": lambda v: Shown(frontier(v)[:, :-1], frontier(v)),
     "is of type list; give a float64 tensor": lambda v: Shown(frontier(v), [1]),
-    "gives a Tensor; give cot2lib.targets.Shown": frontier,
+    "is of type Tensor; give cot2lib.targets.Shown": frontier,
     "scored are not finite": lambda v: Shown(frontier(v) * float("nan"), frontier(v)),
     "scored fall to -1": lambda v: Shown(-frontier(v), frontier(v)),
     "fed fall to -1": lambda v: Shown(frontier(v), -frontier(v)),
