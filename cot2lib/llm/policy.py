@@ -83,7 +83,7 @@ class PolicyRecipe(Frozen):
 class PolicyTrainer:
     """Trains those weights of a model that ask for gradients, on problems as the model is asked them.
 
-    Gradients of so many prompts are taken `at_once`, by default of all; fewer need less memory.
+    `at_once` is the number of prompts whose gradients are taken together, by default all; fewer need less memory.
     """
 
     def __init__(

@@ -154,7 +154,7 @@ def check_reads_plainly(model: LanguageModel) -> None:
 def respond(
     model: LanguageModel, prompts: Prompts, plan: Plan, keys: Keys | None = None, samples: int = 1
 ) -> Responses:
-    """Responses of a model, so many `samples` of each prompt.
+    """Responses of a model, `samples` of each prompt.
 
     It reads embeddings as they are, and its scores are its output embeddings of the last hidden state
     (`check_reads_plainly`). Rules that sample need one random key (`cot2lib.kit.random.run_keys`).

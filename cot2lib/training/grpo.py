@@ -233,7 +233,7 @@ def check_start(specs: Sequence[GRPOSpec], start: GPT2Stack) -> None:
 class SequenceMasks(Dropout):
     """Dropout multipliers that every sequence of a batch keeps at all positions, the same in every pass.
 
-    There are so many sequences in a `batch`, of so many coordinates each.
+    `batch` is the number of sequences, `d_model` that of their coordinates.
     """
 
     def __init__(self, keys: Int[Tensor, " run"], batch: int, d_model: int, probability: float):

@@ -131,24 +131,13 @@ class Engine:
 
 
 class StackTrainer(ABC):
-    """Trains runs of one shape together.
-
-    The stack has the models as training starts, one of each training (`trained_once`).
-
-    Attributes:
-        asked: all runs.
-        specs: one run of each training.
-        model_of: the model of each run that is asked for.
-        engine: what takes the steps.
-        blocks: neighbouring runs with one learning rate.
-        moments: AdamW's state, of every block and, in it, of every parameter that is trained.
-    """
+    """Trains runs of one shape together; the stack has the models as training starts, one of each training."""
 
     group = 1  # branches of each input of a batch
     looks_first = False  # whether runs are evaluated before their first step
 
     def __init__(self, specs: Sequence[Run], stack: GPT2Stack, data: StackData):
-        self.asked, self.specs = list(specs), trained_once(specs)
+        self.asked, self.specs = list(specs), trained_once(specs)  # all runs, and one of each training
         trainings = [spec.training for spec in self.specs]
         self.model_of = [trainings.index(spec.training) for spec in self.asked]
         self.spec, self.recipe = specs[0], specs[0].recipe
@@ -176,8 +165,8 @@ class StackTrainer(ABC):
             parameter.grad = gradient
         peaks = [spec.recipe.lr for spec in self.specs]
         edges = [0, *(run for run in range(1, runs) if peaks[run] != peaks[run - 1]), runs]
-        self.blocks = [slice(first, last) for first, last in pairwise(edges)]
-        self.moments = [
+        self.blocks = [slice(first, last) for first, last in pairwise(edges)]  # neighbours with one learning rate
+        self.moments = [  # AdamW's state, of every block and, in it, of every parameter that is trained
             {"step": torch.zeros((), device=device)}
             | {name: torch.zeros_like(parameter.detach()[block]) for name in ("exp_avg", "exp_avg_sq")}
             for block in self.blocks
