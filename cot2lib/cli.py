@@ -172,12 +172,9 @@ def _asked(options: argparse.Namespace) -> list:
 
 def _run(options: argparse.Namespace) -> None:
     from cot2lib import runs
-    from cot2lib.kit.machine import check_count
     from cot2lib.kit.provenance import resolve_device
 
     specs = _asked(options)
-    check_count("--workers", options.workers)
-    check_count("--threads", options.threads or 1)
     resolve_device(options.device)
     if options.workers > 1:
         _spread(options)

@@ -135,14 +135,12 @@ def decode(
     """Roll out one output per rule for every prompt of every run.
 
     Args:
-        stack: the models.
         prompts: token ids, one set for all runs (first axis 1) or one per run.
         steps: the rule of each output token (see `rules`); the last one makes the answer.
         keys: random keys of the runs (`cot2lib.kit.random.run_keys`), or of their chunks of `PROMPTS_AT_ONCE` prompts;
             only rules that sample need them.
         padding: number of tokens on the left of each prompt that are padding.
         samples: rollouts per prompt, next to each other on the batch axis, prompt 0's first.
-        dropout: multipliers for every pass.
         last: the step of each prompt's answer, or None if it is the last one.
         rows: which of the task's inputs each prompt is, for rules that read it.
         sees: which positions each may attend to, see `GPT2Stack.hidden`.

@@ -29,12 +29,7 @@ def seen(task: Task, sees: Sees, tokens: int) -> Mask | None:
     The query of a step is the position from which its output is predicted: the arrow for the first step, then each fed
     thought. Under "local" and "strict" it sees itself and the tokens that `Task.reads` names. Tokens of
     the prompt see all before them under "local". Under "strict" they see themselves alone, so that no token carries
-    what earlier ones say.
-
-    Args:
-        task: the task, which has `reads`.
-        sees: the form of the mask.
-        tokens: length of the prompts.
+    what earlier ones say. `tokens` is the length of the prompts.
     """
     if sees == "all":
         return None
@@ -55,9 +50,8 @@ def masks(task: Task, tokens: int) -> dict[str, list[Mask]]:
     arrow. All other positions see what they saw in training, so a digit's position has read the digits before it. Many
     models attend to `<BOS>` where nothing else matters; a mask without it shows less than one with it.
 
-    Args:
-        task: a task whose `reads` names one token a step, its digit.
-        tokens: length of the prompts, which begin with `<BOS>` and end with the arrow.
+    The task's `reads` names one token a step, its digit. Prompts begin with `<BOS>` and end with the arrow; `tokens`
+    is their length.
     """
     assert task.reads is not None
     digits, steps = task.reads.int().argmax(1), range(task.steps)

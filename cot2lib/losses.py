@@ -84,11 +84,9 @@ def advantages(rewards: Float[Tensor, "run prompt sample"], scaled: bool = True)
 
 
 def log_ratio(new: Draws, old: Draws, ratio: str) -> Steps:
-    """Logarithm of a step's policy ratio from the log-densities of its draws.
+    """Logarithm of a step's policy ratio from the log-densities of its draws under two policies.
 
-    Args:
-        new, old: log-densities under two policies.
-        ratio: "product", the likelihood ratio, or "geometric", its 1/K-th power (eq. multi-token-normalization).
+    It is "product", the likelihood ratio, or "geometric", its 1/K-th power (eq. multi-token-normalization).
     """
     if ratio not in RATIOS[:2]:
         raise SpecError(f"ratio={ratio!r}: a step has one for {' or '.join(RATIOS[:2])}.")

@@ -28,14 +28,7 @@ LEVEL = 0.95
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean over n runs and its 95 % interval. For a single run the ends are NaN.
-
-    Attributes:
-        mean: mean over the runs, in the unit of the values.
-        low: lower end of the interval.
-        high: its upper end.
-        n: number of runs.
-    """
+    """A mean over n runs and its 95 % interval from low to high. For a single run these are NaN."""
 
     mean: float
     low: float
@@ -66,7 +59,7 @@ def _interval(values: Values, runs: int | None, low: float = -np.inf, high: floa
     return Interval(mean, float(np.maximum(low, mean - half)), float(np.minimum(high, mean + half)), len(x))
 
 
-def _half_width(deviation: float, n: int, runs: int | None) -> float:
+def _half_width(deviation: float, n: int, runs: int | None = None) -> float:
     """Half-width of the interval of the mean of n values or, with `runs`, of the mean of so many further ones."""
     quantile = scipy.special.stdtrit(n - 1, (1 + LEVEL) / 2) if n > 1 else np.nan
     return float(quantile * deviation * np.sqrt(1 / n + (1 / runs if runs else 0)))
@@ -95,13 +88,10 @@ def paired_interval(above: Values, below: Values) -> Interval:
     return mean_interval(above - below)
 
 
-def seeds_for(values: Values, half: float, runs: int | None = None) -> int | None:
-    """How many values, spread as these, bring the interval of a mean below a half-width.
-
-    None if a thousand do not: with `prediction_interval` the further runs alone may spread as much.
-    """
+def seeds_for(values: Values, half: float) -> int | None:
+    """How many values, spread as these, bring the interval of a mean below a half-width; None if a thousand do not."""
     spread = _deviation(np.asarray(values, dtype=float))
-    return next((n for n in range(2, 1001) if _half_width(spread, n, runs) < half), None)
+    return next((n for n in range(2, 1001) if _half_width(spread, n) < half), None)
 
 
 def holm(differences: Sequence[Values]) -> list[bool]:
@@ -129,15 +119,8 @@ def _chance(x: np.ndarray) -> float:
 def pass_at_k(correct: Numbers, total: Numbers, k: Numbers) -> np.ndarray | np.float64:
     """Probability that k of `total` samples, drawn without replacement, hold a right one.
 
-    This is the unbiased estimator 1 - C(total - correct, k) / C(total, k) of pass@k. It works elementwise; the three
-    arguments broadcast.
-
-    Args:
-        correct: number of right samples of each item.
-        total: number of samples of each item.
-        k: number of samples drawn.
-
-    Raises SpecError if k is below 1 or above `total`, or `correct` is outside 0..total.
+    This is the unbiased estimator 1 - C(total - correct, k) / C(total, k) of pass@k, for the numbers of right samples
+    and of all samples of each item. The three arguments broadcast.
     """
     correct, total, k = np.broadcast_arrays(_counts("correct", correct), _counts("total", total), _counts("k", k))
     if (k < 1).any() or (k > total).any():
@@ -151,15 +134,8 @@ def maj_at_k(counts: Numbers, k: int) -> np.ndarray:
     """Probability that the right answer wins a majority vote among k samples, drawn without replacement.
 
     The value is exact. The numbers of drawn answers are multivariate hypergeometric, and answers that tie for the most
-    votes share the win evenly.
-
-    Args:
-        counts: number of samples of each item by answer (item, answer). Column 0 is the right answer.
-        k: number of votes.
-
-    Raises:
-        SpecError: if `counts` is no table of counts, or an item has fewer than k samples, or so many that the ways to
-            draw k of them have no float.
+    votes share the win evenly. `counts` are the samples of each item by answer (item, answer); column 0 is the right
+    answer.
     """
     counts = _counts("counts", counts)
     if counts.ndim != 2 or not counts.shape[1] or (counts < 0).any():

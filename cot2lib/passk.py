@@ -44,9 +44,7 @@ def measure(
     Columns: `id`, `temperature`, `top_k` (0 for none), `k`, `pass_at_k`, `maj_at_k` (empty where not measured).
 
     Args:
-        stack, specs: the models and their runs.
         samples: of every input, where the chain is sampled; SpecError if they are fewer than `most`.
-        most: largest k.
         kept: of how many of the likeliest tokens a chain is sampled, None for all of them.
     """
     if samples < most:

@@ -38,19 +38,12 @@ Gradients = Float[Tensor, "run parameter"]
 
 @dataclass(frozen=True)
 class Law:
-    """Every thought of every prompt under a stack, and the answers that follow it.
+    """Every thought of every prompt under a stack, and the answers that follow it."""
 
-    Attributes:
-        log_thought: log-density of each draw of each thought.
-        log_answer: log-probability of every answer after each thought.
-        orders: in how many orders a thought's tokens can be drawn.
-        answers: right answer of each prompt.
-    """
-
-    log_thought: Float[Tensor, "run prompt thought draw"]
-    log_answer: Float[Tensor, "run prompt thought vocab"]
-    orders: Float[Tensor, " thought"]
-    answers: Int[Tensor, " prompt"]
+    log_thought: Float[Tensor, "run prompt thought draw"]  # log-density of each draw of each thought
+    log_answer: Float[Tensor, "run prompt thought vocab"]  # of every answer after each thought
+    orders: Float[Tensor, " thought"]  # in how many a thought's tokens can be drawn
+    answers: Int[Tensor, " prompt"]  # the right ones
 
     @property
     def chance(self) -> Float[Tensor, "run prompt thought"]:
@@ -154,15 +147,6 @@ def sampled_gradients(
     """Independent gradients of GRPO at equal weights, each from one batch of all prompts, for thought and answer.
 
     Lanes are copies of one model with keys of their own; every ratio has the same traces.
-
-    Args:
-        stack: one model.
-        task: two digits.
-        thought: how thoughts are sampled.
-        ratios: as in `cot2lib.losses`.
-        group, scaled: as in `cot2lib.specs.GRPOSpec`.
-        lanes: gradients per ratio and step.
-        seed: of the rollouts.
     """
     copies = stack.select([0] * lanes).to(stack.transformer.wte.weight.dtype)
     prompts, steps = task.prompt()[None], rules(thought, task.steps, ANSWER)

@@ -15,6 +15,9 @@ The paper does not say which of equally good trajectories B cuts off. `ties` doe
 B = 1 is discrete chain of thought, `B = |T|` all reachable states; there ties do not matter.
 """
 
+import math
+import os
+from contextlib import suppress
 from functools import lru_cache
 from typing import Literal, get_args
 
@@ -24,13 +27,12 @@ from torch import Tensor
 
 from cot2lib.errors import SpecError
 from cot2lib.kit.frozen import as_int
-from cot2lib.kit.machine import check_room
 from cot2lib.tasks import Rows, Task
 from cot2lib.thoughts import inverse_cdf
 
 Ties = Literal["minus-first", "plus-first", "shared"]
 TIES = get_args(Ties)
-EXACT_COUNTS = 2**53
+EXACT_COUNTS, GIB = 2**53, 2**30
 CHUNK = 512  # inputs counted together, so that the counts stay in cache
 
 Mass = Float[Tensor, "input state"]
@@ -47,9 +49,6 @@ def hindsight_targets(
         budget: B, how many trajectories to keep; None for all of them. An input with fewer keeps what it has.
         ties: which of equally good trajectories are kept when B cuts a group of them.
         rows: which inputs, all by default.
-
-    Raises SpecError for B outside `1..|T|`, unknown `ties`, an ordered tie rule that would need path counts above
-    2^53, or targets beyond this machine's memory.
     """
     check_budget(task, budget, ties)
     chosen = torch.arange(task.size)[rows]
@@ -89,8 +88,12 @@ def check_budget(task: Task, budget: int | None, ties: str) -> None:
 
 def check_targets_fit(task: Task, inputs: int) -> None:
     """Raise SpecError if the targets of so many inputs, made in float64 and copied once, are beyond this machine."""
-    needed = 2 * 8 * inputs * task.steps * task.vocab_size
-    check_room(f"targets of {inputs} inputs", needed, "ask for fewer inputs or a shorter task")
+    needed, memory = 2 * 8 * inputs * task.steps * task.vocab_size, math.inf
+    with suppress(AttributeError, ValueError, OSError):  # where the machine does not say what it has
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if needed > memory:
+        has = f"{needed // GIB} GiB, more than this machine's {memory // GIB}"
+        raise SpecError(f"targets of {inputs} inputs take {has}; ask for fewer inputs or a shorter task.")
 
 
 def trajectory_shares(

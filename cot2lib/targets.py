@@ -26,7 +26,7 @@ import dataclasses
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -34,12 +34,13 @@ from torch import Tensor
 
 from cot2lib.errors import SpecError
 from cot2lib.kit import random
-from cot2lib.kit.frozen import Bound, Count, Frozen
+from cot2lib.kit.frozen import Count, Frozen
 from cot2lib.supervision import drawn_paths, hindsight_targets, steps_of, with_answers
 from cot2lib.tasks import Task
 from cot2lib.thoughts import inverse_cdf
 
 ROW, RUN, PART = range(3)  # keys of an input, of a run, of a part of a rule
+DECAY = 0.9  # of the weights of a path, from step to step
 HALVINGS = 40  # so that the share of noise is right to 1e-12
 
 Weights = Float[Tensor, "visit step vocab"]
@@ -154,18 +155,17 @@ def _table(task: Task, budget: int | None, ties: str) -> Float[Tensor, "input st
     return hindsight_targets(task, budget, ties)
 
 
-FRONTIER = Frontier()
+FRONTIER, PATH = Frontier(), Frontier(1, "plus-first")
 
 
 @dataclass(frozen=True)
 class DrawnState(Shares):
-    """At every visit one state for each step, drawn by its share, independently of the other steps."""
+    """At every visit one state of the frontier for each step, drawn by its share, independently of the other steps."""
 
-    of: Shares = FRONTIER
     fresh = True
 
     def weights(self, visits: Visits) -> Weights:
-        shares = self.of.weights(visits.apart(0))
+        shares = FRONTIER.weights(visits)
         chosen = inverse_cdf(shares, random.uniform(visits.visit_keys, shares.shape[1])[..., None])  # (visit, step, 1)
         return torch.zeros_like(shares).scatter_(2, chosen, 1.0)
 
@@ -190,26 +190,21 @@ class FreshPath(Shares):
 
 @dataclass(frozen=True)
 class Rotated(Shares):
-    """At each thought the distribution of the thought `by` steps later, cyclically."""
-
-    of: Shares = FRONTIER
-    by: int = 1
+    """At each thought the frontier of the next one, and at the last one of the first."""
 
     def weights(self, visits: Visits) -> Weights:
-        shares = self.of.weights(visits)
+        shares = FRONTIER.weights(visits)
         thoughts = (steps_of(visits.task, visits.rows) - 1).clamp(min=1)[:, None]  # (visit, 1)
-        source = (torch.arange(shares.shape[1]) + self.by) % thoughts  # (visit, step)
+        source = (torch.arange(shares.shape[1]) + 1) % thoughts  # (visit, step)
         return shares.gather(1, source[..., None].expand_as(shares))
 
 
 @dataclass(frozen=True)
 class Renamed(Shares):
-    """The states permuted, by one permutation for each step, the same for all inputs of a run."""
-
-    of: Shares = FRONTIER
+    """The frontier's states permuted, by one permutation for each step, the same for all inputs of a run."""
 
     def weights(self, visits: Visits) -> Weights:
-        shares, task = self.of.weights(visits.apart(0)), visits.task
+        shares, task = FRONTIER.weights(visits), visits.task
         names = torch.arange(task.vocab_size).repeat(task.steps, 1)  # (step, token)
         for step in range(task.steps):
             names[step, task.state_ids] = task.state_ids[random.permutations(visits.run_key(step), task.states)[0]]
@@ -218,13 +213,11 @@ class Renamed(Shares):
 
 @dataclass(frozen=True)
 class Shuffled(Shares):
-    """The distributions of another training input of the same length, the same one at all steps and visits."""
-
-    of: Shares = FRONTIER
+    """The frontiers of another training input of the same length, the same one at all steps and visits."""
 
     def weights(self, visits: Visits) -> Weights:
         other = _others(visits.task, visits.train, visits.run_key(0))
-        return self.of.weights(replace(visits.apart(0), rows=other[visits.rows]))
+        return FRONTIER.weights(replace(visits, rows=other[visits.rows]))
 
 
 def _others(task: Task, train: Int[Tensor, " train"], key: Int[Tensor, " 1"]) -> Int[Tensor, " input"]:
@@ -242,12 +235,10 @@ def _others(task: Task, train: Int[Tensor, " train"], key: Int[Tensor, " 1"]) ->
 
 @dataclass(frozen=True)
 class WrongStates(Shares):
-    """Each thought's shares on states that have none, drawn once for each input; the entropy stays."""
-
-    of: Shares = FRONTIER
+    """Each frontier's shares on states that have none, drawn once for each input; the entropy stays."""
 
     def weights(self, visits: Visits) -> Weights:
-        task, shares = visits.task, self.of.weights(visits.apart(0))
+        task, shares = visits.task, FRONTIER.weights(visits)
         right = shares[..., task.state_ids]  # (visit, step, state)
         if ((right > 0).sum(-1) > task.states // 2).any():
             raise SpecError(f"WrongStates: some step reaches most of the {task.states} states of {task.name}.")
@@ -270,17 +261,11 @@ class Uniform(Shares):
 
 @dataclass(frozen=True)
 class Smoothed(Shares):
-    """The distribution `of`, mixed with the uniform one over states until it has the entropy of `like`.
-
-    This holds input by input and step by step; where the entropy of `like` is lower, `of` stays.
-    """
-
-    of: Shares = Frontier(budget=1, ties="plus-first")
-    like: Shares = FRONTIER
+    """The discrete path, mixed with all states up to the frontier's entropy, input by input and step by step."""
 
     def weights(self, visits: Visits) -> Weights:
-        shares, flat = self.of.weights(visits.apart(0)), Uniform().weights(visits)
-        wanted = _entropy(self.like.weights(visits.apart(1)))  # (visit, step)
+        shares, flat = PATH.weights(visits), Uniform().weights(visits)
+        wanted = _entropy(FRONTIER.weights(visits))  # (visit, step)
         low, high = torch.zeros_like(wanted), torch.ones_like(wanted)
         for _ in range(HALVINGS):
             middle = (low + high) / 2
@@ -295,31 +280,25 @@ def _entropy(weights: Weights) -> Float[Tensor, "visit step"]:
 
 @dataclass(frozen=True)
 class Geometric(Shares):
-    """The states of a thought in the vocabulary's order, each with `ratio` times the weight of the one before."""
-
-    ratio: Annotated[float, Bound("above", 0), Bound("at most", 1)] = 0.5
-    of: Shares = FRONTIER
+    """The frontier's states in the vocabulary's order, each with half the weight of the one before."""
 
     def weights(self, visits: Visits) -> Weights:
-        there = self.of.weights(visits) > 0
-        weights = self.ratio ** (there.cumsum(-1) - 1).double() * there
+        there = FRONTIER.weights(visits) > 0
+        weights = 0.5 ** (there.cumsum(-1) - 1).double() * there
         return weights / weights.sum(-1, keepdim=True).clamp(min=torch.finfo(torch.float64).tiny)
 
 
 @dataclass(frozen=True)
 class PathAhead(Shares):
-    """The rest of one path at each step, from its next state to the answer, with weights that decrease by `decay`.
+    """The rest of the discrete path at each step, from its next state to the answer; its weights fall by `DECAY`.
 
     As far as public notes say, this is the target of MUX (Suleymanzade et al. 2026, arXiv:2607.18264).
     """
 
-    decay: Annotated[float, Bound("above", 0), Bound("at most", 1)] = 0.9
-    path: Frontier = Frontier(1, "plus-first")
-
     def weights(self, visits: Visits) -> Weights:
-        ahead = with_answers(visits.task, self.path.weights(visits), visits.rows)  # (visit, step, vocab)
+        ahead = with_answers(visits.task, PATH.weights(visits), visits.rows)  # (visit, step, vocab)
         for step in reversed(range(visits.task.steps - 1)):
-            ahead[:, step] += self.decay * ahead[:, step + 1]
+            ahead[:, step] += DECAY * ahead[:, step + 1]
         return ahead / ahead.sum(-1, keepdim=True).clamp(min=torch.finfo(torch.float64).tiny)
 
 

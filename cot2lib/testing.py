@@ -56,6 +56,9 @@ class Checked:
     def get(self, name: str) -> Any:
         return self.call(name, getattr, self.thing, name)
 
+    def instance(self, name: str, value: object, kind: type, wanted: str) -> None:
+        self.need(isinstance(value, kind), name, f"is of type {type(value).__name__}; give {wanted}")
+
     def number(self, name: str, least: int, most: int) -> int:
         value = self.call(name, lambda: as_int(f"{self.owner}: {name}", getattr(self.thing, name)))
         self.need(least <= value <= most, name, f"is {value}; give a whole number of {least}..{most}")
@@ -226,8 +229,7 @@ def check_rule(rule: Rule, vocab: int, d_model: int) -> None:
     with torch.enable_grad():
         logits = state.logits.clone().requires_grad_()
         parameters = it.call("parameters()", rule.parameters, logits, state.mix)
-        kind = type(parameters).__name__
-        it.need(isinstance(parameters, Tensor), "parameters()", f"is of type {kind}; give a tensor")
+        it.instance("parameters()", parameters, Tensor, "a tensor")
         density = it.call("log_densities()", rule.log_densities, parameters, action)
     density = it.tensor("log_densities()", density, (RUNS, BATCH, None), torch.float32)
     it.need(density.isfinite().all(), "log_densities()", "are not finite; mind logarithms of 0 and divisions by 0")
@@ -262,8 +264,7 @@ def _state(vocab: int, d_model: int) -> State:
 
 def _first_thought(it: Checked, rule: Rule, state: State) -> Thought:
     thought = it.call("its first thought", rule, state)
-    kind = type(thought).__name__
-    it.need(isinstance(thought, Thought), "its first thought", f"is of type {kind}; give a cot2lib.Thought")
+    it.instance("its first thought", thought, Thought, "a cot2lib.Thought")
     it.tensor("weights", thought.weights, tuple(state.logits.shape), torch.float32)
     if thought.latent is not None:
         it.tensor("latent", thought.latent, tuple(state.hidden.shape), torch.float32)
@@ -306,8 +307,7 @@ def check_targets(targets: Targets, task: Task, seed: int, split_seed: int) -> N
 
 def _shown(it: Checked, targets: Targets, visits: Visits) -> Shown:
     found = it.call("its call", targets, visits)
-    kind = type(found).__name__
-    it.need(isinstance(found, Shown), "its call", f"gives a {kind}; give cot2lib.targets.Shown(scored, fed)")
+    it.instance("its result", found, Shown, "cot2lib.targets.Shown(scored, fed)")
     shape = len(visits.rows), visits.task.steps, visits.task.vocab_size
     for name, value in zip(Shown._fields, found):
         single = getattr(value, "dtype", None) == torch.float32

@@ -17,7 +17,7 @@ import pandas as pd
 
 from cot2lib import runs
 from cot2lib.errors import CoT2Error
-from cot2lib.kit.machine import check_count, end_with_parent
+from cot2lib.kit.machine import end_with_parent
 from cot2lib.kit.provenance import resolve_device
 from cot2lib.specs import GRPOSpec, Run
 from cot2lib.specs.profiles import PROFILES
@@ -32,7 +32,7 @@ TABLES = ("sampling", "thoughts", "votes")  # that the ledger reads, measured on
 def main(device: str = "cuda", workers: str = "1", chapters: str = ",".join(sweeps.CHAPTERS)) -> None:
     """Train the runs of some chapters in processes that share the device, collect, measure and judge."""
     resolve_device(device)
-    check_count("workers", count := int(workers))
+    count = int(workers)
     every = sweeps.distinct(*(sweeps.of_chapter(chapter, SETTLED) for chapter in chapters.split(",")))
     rewarded = [run for run in every if isinstance(run, GRPOSpec)]
     first = sweeps.distinct([run.start for run in rewarded], [run for run in every if not isinstance(run, GRPOSpec)])

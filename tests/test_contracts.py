@@ -174,13 +174,13 @@ def test_the_first_ratio_is_one(name, monkeypatch):
     trainer.decode = written
     trainer.advance(1)
     same = lambda one, other: all(map(torch.equal, one, other))
-    assert [same(new, old) for _, new, old, *_ in seen] == [True, *[False] * (run.updates - 1)]
-    assert not run.kl or same(seen[0][1], seen[0][4])
+    assert [same(new, old) for new, old, *_ in seen] == [True, *[False] * (run.updates - 1)]
+    assert not run.kl or same(seen[0][0], seen[0][6])
     if not run.mask:
         (rollout, (thoughts, _)), there = drawn[0], slice(None)
         if rollout.there is not None:
             there = rollout.there[:, :, :-1]
-        assert torch.allclose(seen[0][1][0][there], thoughts[there], atol=1e-4), "fed again, they are what was drawn"
+        assert torch.allclose(seen[0][0][0][there], thoughts[there], atol=1e-4), "fed again, they are what was drawn"
 
 
 class Copies(TorchDispatchMode):

@@ -18,9 +18,9 @@ from cot2lib.runs import packed
 from cot2lib.specs import GRPOSpec, Model, Supervision, from_data
 from cot2lib.specs.profiles import shortened
 from cot2lib.supervision import hindsight_targets
-from cot2lib.targets import FreshPath, Frontier, Geometric
+from cot2lib.targets import FreshPath, Frontier
 from cot2lib.tasks import MNNS, MNNSLengths, ProntoQA, ProsQA
-from cot2lib.tasks.prosqa import fetch, published
+from cot2lib.tasks.prosqa import published
 from cot2lib.testing import check_targets
 from cot2lib.theory import chains, enumeration
 from cot2lib.theory.construction import Design, TrigMNNS
@@ -122,10 +122,7 @@ REFUSALS = [
     ("waiting=3: some questions have 4 hops; wait at least as long.", lambda: ProsQA(waiting=3)),
     ("mixture=(0.5, 0.5), hops=4: give shares that add up to 1, and hops=None", lambda: ProsQA(mixture=(0.5, 0.5))),
     ("mixture=(0.5, 0.4)", lambda: ProsQA(hops=None, mixture=(0.5, 0.4))),
-    ("mixture: a file settles that", lambda: published(QUESTIONS, mixture=(1.0,))),
-    ("names: a file settles that", lambda: published(QUESTIONS, names=19)),
     ("inputs=100: ", lambda: replace(published(QUESTIONS), inputs=100).graphs),
-    ("prosqa_valid.json; give the path of another file.", lambda: fetch("prosqa_train.json")),
     ("hops=2: choose 3 to 6, or None for all of them.", lambda: ProsQA(hops=2)),
     ("inputs=3: need at least 10 questions", lambda: ProsQA(inputs=3)),
     ("seed=-1: must be at least 0", lambda: ProntoQA(seed=-1)),
@@ -208,12 +205,6 @@ REFUSALS = [
     ("Recipe has other fields", lambda: from_data({"kind": "Recipe", "steps": 3, "lr": 0.1})),
     ("width", lambda: from_data({"kind": "Model", "width": 3})),
     ("spec of kind None", lambda: from_data({})),
-    ("'[]' describes no spec", lambda: from_data([])),
-    ("'None' describes no spec", lambda: from_data(None)),
-    ("\"{'kind': None}\" describes no spec", lambda: from_data({"kind": None})),
-    ("\"{'kind': {}}\" describes no spec", lambda: from_data({"kind": {}})),
-    ("{'kind': ['RunSpec']}", lambda: from_data({"kind": ["RunSpec"]})),
-    ("{'kind': 'RunSpec', 'source': {}}", lambda: from_data({"kind": "RunSpec", "source": {}})),
     # rules, targets
     ("temperature=0.0", lambda: Base(temperature=0.0)),
     ("threshold=1.0", lambda: Base(threshold=1.0)),
@@ -235,7 +226,6 @@ REFUSALS = [
     ("token=-1: must be at least 0", lambda: thinks(Always(-1))),
     ("the vocabulary has 9 tokens", lambda: thinks(Always(9))),
     ("count=0: must be at least 1", lambda: FreshPath(0)),
-    ("ratio=0.0: must be above 0", lambda: Geometric(0.0)),
     ("budget B=100", lambda: check_targets(Frontier(100), SMALLER_SUMS, 42, 42)),
     ("B=0", lambda: hindsight_targets(MNNS(), 0, "shared")),
     ("B=17", lambda: hindsight_targets(MNNS(), 17, "shared")),
@@ -286,10 +276,6 @@ REFUSALS = [
     ("shard=(2, 2): give (k, n) with 0 <= k < n.", lambda: runs.run(SPECS, shard=(2, 2))),
     ("shard=(-1, 2)", lambda: runs.run(SPECS, shard=(-1, 2))),
     ("shard=(0, 0)", lambda: runs.run(SPECS, shard=(0, 0))),
-    ("shard=None", lambda: runs.run(SPECS, shard=None)),
-    ("shard='1/2'", lambda: runs.run(SPECS, shard="1/2")),
-    ("shard=(0, 1, 2)", lambda: runs.run(SPECS, shard=(0, 1, 2))),
-    ("shard=(0.0, 1)", lambda: runs.run(SPECS, shard=(0.0, 1))),
     ("budget B=9", lambda: runs.run([*SPECS, short("cot2", budget=9)])),
     (
         "to train on some and hold out others; widen it.",

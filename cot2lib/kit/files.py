@@ -1,6 +1,5 @@
 """Files that are whole or absent: atomic writes, tensors with JSON beside them, downloads."""
 
-import hashlib
 import json
 import os
 import re
@@ -17,7 +16,7 @@ from torch import Tensor
 from cot2lib.errors import RecordError, SpecError
 
 Weight = Shaped[Tensor, "..."]  # a parameter of a model
-META, CHECKSUM = "cot2", "sha256"
+META = "cot2"
 ABANDONED_SECONDS = 3600  # a temporary file as old as this has no writer any more
 TEMPORARY = re.compile(r"\..+\.(safetensors|csv|xz|json|md)(\.[a-z0-9_]{8})+")  # as `mkstemp` names them below
 
@@ -55,14 +54,11 @@ def _changed(entry: os.DirEntry) -> float:
         return float("inf")
 
 
-def save_tensors(path: Path, tensors: Mapping[str, Weight], meta: dict, checked: bool = False) -> None:
-    """Write tensors and JSON metadata as one safetensors file, atomically; `checked` with a checksum of both."""
+def save_tensors(path: Path, tensors: Mapping[str, Weight], meta: dict) -> None:
+    """Write tensors and JSON metadata as one safetensors file, atomically."""
     whole = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    header = {META: json.dumps(meta)}
-    if checked:
-        header[CHECKSUM] = _checksum(header[META], whole)
     try:
-        write_atomic(path, lambda part: save_file(whole, part, metadata=header))
+        write_atomic(path, lambda part: save_file(whole, part, metadata={META: json.dumps(meta)}))
     except (SafetensorError, OSError) as error:
         raise RecordError(f"{path} cannot be written ({error}); make room or choose another folder.") from error
 
@@ -87,13 +83,7 @@ def check_finite(tensors: Mapping[str, Weight], owner: str) -> None:
 def _read(path: Path, take: Callable) -> tuple:
     try:
         with safe_open(path, framework="pt") as file:
-            header = file.metadata() or {}
-            meta, taken = json.loads(header[META]), take(file)
-            if CHECKSUM in header:
-                tensors = {name: file.get_tensor(name) for name in list(file.keys())}
-                if _checksum(header[META], tensors) != header[CHECKSUM]:
-                    raise RecordError(f"{path} has changed since it was written; delete it or put back a whole copy.")
-        return taken, meta
+            return take(file), json.loads((file.metadata() or {})[META])
     except FileNotFoundError as error:
         raise RecordError(f"{path} does not exist.") from error
     except (SafetensorError, OSError, KeyError, ValueError, RecursionError) as error:
@@ -101,13 +91,6 @@ def _read(path: Path, take: Callable) -> tuple:
             f"{path} is truncated or was not written by cot2lib ({type(error).__name__}); "
             "delete it or put back a whole copy."
         ) from error
-
-
-def _checksum(meta: str, tensors: Mapping[str, Weight]) -> str:
-    found = hashlib.sha256(meta.encode())
-    for name in sorted(tensors):
-        found.update(name.encode() + tensors[name].numpy().tobytes())
-    return found.hexdigest()
 
 
 def fetched(address: str, sha256: str, remedy: str) -> Path:

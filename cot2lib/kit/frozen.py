@@ -24,7 +24,7 @@ import types
 import typing
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property
 from typing import Annotated, ClassVar
 
 from cot2lib.errors import SpecError, brief
@@ -34,7 +34,6 @@ DIGITS = 12  # hexadecimal ones of an id
 PACKAGE = __name__.split(".")[0]
 WANTED = {int: "a whole number", float: "a finite number", bool: "True or False", str: "a string"}
 FIELDS = "a field may be int, float, bool, str, a Literal or tuple of such, or a frozen dataclass"
-NAMES = ("kind", "module", "source")  # of a class in plain data
 LARGEST = 2**63 - 1  # tensors hold integers of 64 bits
 
 KINDS: dict[str, type] = {}  # classes of the package by their tag
@@ -68,26 +67,16 @@ class Frozen:
     @cached_property
     def id(self) -> str:
         """Twelve hexadecimal digits."""
-        try:
-            text = json.dumps([NUMERICS, to_data(self, compared=True)], sort_keys=True, separators=(",", ":"))
-        except TypeError as error:
-            raise SpecError(f"{type(self).__name__} has a field that is no plain data ({brief(error)}).") from error
+        text = json.dumps([NUMERICS, to_data(self, compared=True)], sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
 
     @property
     def label(self) -> str:
-        return label(self)
-
-
-def label(data) -> str:
-    """The class of frozen data and its fields that differ from their defaults, as tables show it."""
-    values = {entry: getattr(data, entry.name) for entry in dataclasses.fields(data)}
-    shown = [
-        f"{entry.name}={label(value) if dataclasses.is_dataclass(value) else value}"
-        for entry, value in values.items()
-        if value != entry.default
-    ]
-    return f"{type(data).__name__}({', '.join(shown)})" if shown else type(data).__name__
+        """The class and its fields that differ from their defaults, as tables show it."""
+        values = {entry: getattr(self, entry.name) for entry in dataclasses.fields(self)}
+        changed = {entry.name: value for entry, value in values.items() if value != entry.default}
+        shown = [f"{name}={getattr(value, 'label', value)}" for name, value in changed.items()]
+        return f"{type(self).__name__}({', '.join(shown)})" if shown else type(self).__name__
 
 
 # Types of fields
@@ -114,10 +103,7 @@ Share = Annotated[float, Bound("at least", 0), Bound("below", 1)]
 
 @cache
 def _hints(kind: type) -> dict[str, typing.Any]:
-    try:
-        hints = typing.get_type_hints(kind, include_extras=True)
-    except (NameError, TypeError, SyntaxError) as error:
-        raise SpecError(f"class {kind.__name__}: the type of a field cannot be read ({brief(error)}).") from error
+    hints = typing.get_type_hints(kind, include_extras=True)
     return {entry.name: hints[entry.name] for entry in dataclasses.fields(kind)}
 
 
@@ -236,10 +222,8 @@ def _plain(value, compared: bool):
 
 def from_data(data: dict):
     """The object that `to_data` described."""
-    if not isinstance(data, dict) or not all(isinstance(data.get(key, ""), str) for key in NAMES):
-        raise SpecError(f"{str(data)[:60]!r} describes no spec; give a kind and its fields.")
     fields = dict(data)
-    name, module, source = (fields.pop(key, None) for key in NAMES)
+    name, module, source = (fields.pop(key, None) for key in ("kind", "module", "source"))
     kind = KINDS.get(name) if source is None else OUTSIDE.get((module, name, source))
     if kind is None and source is not None:
         raise UndefinedError(f"{name} of module {module} is not defined here, or differs; run its definition first.")
@@ -255,16 +239,7 @@ def _restored(value):
     """The reverse of `_plain`; JSON knows lists alone, and no field is one."""
     if isinstance(value, list):
         return tuple(_restored(entry) for entry in value)
-    if not isinstance(value, dict):
-        return value
-    text = json.dumps(value)
-    return from_data(value) if '"source"' in text else _shared(text)  # outside, a class may be defined anew
-
-
-@lru_cache(maxsize=1024)
-def _shared(text: str):
-    """A part of a spec; thousands of runs share their tasks, models and recipes."""
-    return from_data(json.loads(text))
+    return from_data(value) if isinstance(value, dict) else value
 
 
 # Classes outside the package

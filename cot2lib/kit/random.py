@@ -40,7 +40,7 @@ def _shift_right(x: Int[Tensor, "*shape"], bits: int) -> Int[Tensor, "*shape"]:
     return (x >> bits) & ((1 << (64 - bits)) - 1)
 
 
-def mix(x: Int[Tensor, "*shape"]) -> Int[Tensor, "*shape"]:
+def splitmix64(x: Int[Tensor, "*shape"]) -> Int[Tensor, "*shape"]:
     """The SplitMix64 finaliser: a bijection of 64-bit integers. Every input bit moves all output bits."""
     x = (x ^ _shift_right(x, 30)) * -4658895280553007687
     x = (x ^ _shift_right(x, 27)) * -7723592293110705685
@@ -50,7 +50,7 @@ def mix(x: Int[Tensor, "*shape"]) -> Int[Tensor, "*shape"]:
 def fold(keys: Int[Tensor, " #key"], *path: int | Int[Tensor, "*#key"]) -> Int[Tensor, " key"]:
     """Keys one level deeper for each element of `path`: ints, or tensors on the keys' device, 0-d or one for a key."""
     for part in path:
-        keys = mix(mix(keys + GOLDEN) + part)
+        keys = splitmix64(splitmix64(keys + GOLDEN) + part)
     return keys
 
 
@@ -64,12 +64,12 @@ def run_keys(
 
 def bits(keys: Int[Tensor, " run"], count: int) -> Int[Tensor, "run count"]:
     """`count` independent 64-bit draws for every key."""
-    return mix(counters(count, keys.device)[None] ^ keys[:, None])
+    return splitmix64(counters(count, keys.device)[None] ^ keys[:, None])
 
 
 def counters(count: int, device: torch.device | str | None = None) -> Int[Tensor, " count"]:
     """The finalised counters 1..count that `bits` combines with a key."""
-    return mix(torch.arange(1, count + 1, device=device) * GOLDEN)
+    return splitmix64(torch.arange(1, count + 1, device=device) * GOLDEN)
 
 
 def uniform(keys: Int[Tensor, " run"], count: int) -> Float[Tensor, "run count"]:
@@ -110,7 +110,7 @@ def dropout_scales(
 
     `counter` is `counters(ceil(lanes / 4))`, made once and reused; the share of zeros is met to 2^-16.
     """
-    draws = mix(counter[None] ^ keys[:, None])  # (run, draw)
+    draws = splitmix64(counter[None] ^ keys[:, None])  # (run, draw)
     # Shifts take the lanes. A view as int16 is shorter, but torch 2.13 compiles it to code that corrupts memory.
     lanes = torch.stack([((draws >> 16 * lane) & 0xFFFF) ^ 0x8000 for lane in range(LANES)], dim=-1)  # (run, draw, 4)
     return (lanes.flatten(1) >= round(probability * 2**16)).to(torch.float32) * (1 / (1 - probability))

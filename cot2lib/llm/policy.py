@@ -17,7 +17,6 @@ that of advantage times log-density.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 from jaxtyping import Float, Int
@@ -38,43 +37,29 @@ from cot2lib.training.grpo import Densities
 
 AT_ONCE = 64  # prompts that are evaluated side by side
 Log = dict[str, float | int]
+Gains = Float[Tensor, "prompt sample"]  # advantages
 
 
 @dataclass(frozen=True)
 class PolicyRecipe(Frozen):
-    """One policy-gradient training of a language model.
+    """One policy-gradient training of a language model."""
 
-    Attributes:
-        steps: optimiser steps.
-        prompts, group: problems of a step, and responses to each.
-        lr: learning rate.
-        limit: most discrete tokens of a response.
-        thoughts, k: continuous tokens at the end of the curriculum, and tokens that each is the mean of; 0 thoughts
-            for discrete chain of thought.
-        enter, full: shares of the training at which thoughts begin and are all there.
-        clip: of the surrogate.
-        warmup: steps over which the rate rises evenly; AdamW's first steps are as long as later ones, and all noise.
-        by_token: the loss is a mean over all steps of a group (the paper's equation), not over those of each response.
-        decay: AdamW's weight decay.
-        thought: any rule that samples, in place of the mean of `k` tokens.
-    """
-
-    ratio, kl = "geometric", 0.0  # of the objective
-
-    steps: Count
-    prompts: Count
-    group: Several
+    steps: Count  # of the optimiser
+    prompts: Count  # problems of a step
+    group: Several  # responses to each
     lr: float
-    limit: Count
-    thoughts: Natural = 0
-    k: Count = 4
-    enter: float = 0.5
-    full: float = 0.8
-    clip: float = 0.1
-    warmup: Natural = 0
-    by_token: bool = False
-    decay: float = 0.0
-    thought: Rule | None = None
+    limit: Count  # most discrete tokens of a response
+    thoughts: Natural = 0  # continuous tokens at the end of the curriculum; 0 for discrete chain of thought
+    k: Count = 4  # tokens that each is the mean of
+    enter: float = 0.5  # share of the training at which thoughts begin
+    full: float = 0.8  # and at which they are all there
+    clip: float = 0.1  # of the surrogate
+    warmup: Natural = (
+        0  # steps over which the rate rises evenly; AdamW's first ones are as long as later ones, all noise
+    )
+    by_token: bool = False  # a mean over all steps of a group (the paper's equation), not over those of each response
+    decay: float = 0.0  # AdamW's weight decay
+    thought: Rule | None = None  # any that samples, in place of the mean of `k` tokens
 
     def __post_init__(self):
         super().__post_init__()
@@ -96,14 +81,9 @@ class PolicyRecipe(Frozen):
 
 
 class PolicyTrainer:
-    """Trains those weights of a model that ask for gradients.
+    """Trains those weights of a model that ask for gradients, on problems as the model is asked them.
 
-    Args:
-        model, tokenizer: a causal language model and its tokenizer, whose end token ends responses.
-        problems: what to train on, each as the model is asked it.
-        recipe: how to train.
-        seed: of the order of problems and of all draws.
-        at_once: prompts whose gradients are taken together; None for all. Fewer need less memory.
+    `at_once` is the number of prompts whose gradients are taken together, by default all; fewer need less memory.
     """
 
     def __init__(
@@ -140,19 +120,17 @@ class PolicyTrainer:
         right = scores(made.texts(self.tokenizer), problems).to(self.device)  # (prompt, sample)
         self.descend(prompts, plan, made, losses.advantages(right[None])[0])
         self.taken += 1
-        self.log.append({"step": self.taken, "reward": float(right.mean()), **told(made)})
+        self.log.append({"step": self.taken, "reward": float(right.mean()), **response_stats(made)})
         return self.log[-1]
 
-    def objective(
-        self, new: Densities, old: Densities, made: Responses, advantages: Float[Tensor, "prompt sample"]
-    ) -> Float[Tensor, " one"]:
+    def objective(self, new: Densities, old: Densities, made: Responses, advantages: Gains) -> Float[Tensor, " one"]:
         """Minus the surrogate: the mean over the steps of each response, or of each group, and over those."""
         together = advantages.shape[1] if self.recipe.by_token else 1
-        return grpo.objective(self.recipe, new, old, advantages.view(1, -1), None, made.there, together)
+        return grpo.objective(
+            new, old, advantages.view(1, -1), clip=self.recipe.clip, there=made.there, together=together
+        )
 
-    def descend(
-        self, prompts: Prompts, plan: Plan, made: Responses, advantages: Float[Tensor, "prompt sample"]
-    ) -> None:
+    def descend(self, prompts: Prompts, plan: Plan, made: Responses, advantages: Gains) -> None:
         """One step of AdamW, by gradients that are summed over parts of the prompts."""
         self.optimizer.zero_grad()
         self.optimizer.param_groups[0]["lr"] = self.recipe.lr * min(1.0, (self.taken + 1) / max(1, self.recipe.warmup))
@@ -160,15 +138,9 @@ class PolicyTrainer:
         for first in range(0, count, self.at_once):
             some = slice(first, first + self.at_once)
             theirs = made.rows(slice(first * samples, (first + self.at_once) * samples))
-
-            def backward(value: Float[Tensor, " one"], share: float = len(advantages[some]) / count) -> None:
-                (share * value.sum()).backward()
-
-            grpo.improve(
-                partial(replay, self.model, prompts.rows(some), plan, theirs),
-                partial(self.objective, made=theirs, advantages=advantages[some]),
-                backward,
-            )
+            new = replay(self.model, prompts.rows(some), plan, theirs)
+            value = self.objective(new, [part.detach() for part in new], theirs, advantages[some])
+            (value.sum() * len(advantages[some]) / count).backward()
         self.optimizer.step()
 
 
@@ -188,7 +160,7 @@ def scores(texts: Sequence[str], problems: Sequence[Story]) -> Float[Tensor, "pr
     return torch.tensor(answers.rewards(texts, each)).view(-1, samples)
 
 
-def told(made: Responses) -> Log:
+def response_stats(made: Responses) -> Log:
     """Mean length in discrete tokens alone, continuous tokens, and the share that the limit cut."""
     return {
         "length": float(made.lengths.float().mean()),
@@ -204,7 +176,7 @@ def evaluate(
     plan: Plan,
     keys: Int[Tensor, " one"] | None = None,
 ) -> tuple[Int[Tensor, "problem 1"], Log]:
-    """Which responses are right (1 or 0), and what `told` says of all of them together."""
+    """Which responses are right (1 or 0), and what `response_stats` says of all of them together."""
     texts, parts = [], []
     device = next(model.parameters()).device
     for first in range(0, len(problems), AT_ONCE):
@@ -212,7 +184,7 @@ def evaluate(
         drawn = None if keys is None else random.fold(keys, first)
         made = respond(model, Prompts.of(tokenizer, part, device), plan, drawn)
         texts += made.texts(tokenizer)
-        parts.append((len(part), told(made)))
+        parts.append((len(part), response_stats(made)))
     total = sum(count for count, _ in parts)
     means = {name: sum(count * said[name] for count, said in parts) / total for name in parts[0][1]}
     return scores(texts, problems).long(), means

@@ -38,45 +38,26 @@ Weights = Float[Tensor, "response thought vocab"] | None
 
 @dataclass(frozen=True)
 class Plan:
-    """The parts of a response.
-
-    Attributes:
-        thought: the rule of its thoughts.
-        thoughts: how many come first.
-        most: discrete tokens that may follow.
-        token: the rule of those.
-        ends: tokens that end it.
-    """
+    """The parts of a response."""
 
     thought: Rule
-    thoughts: int
-    most: int
-    token: Rule = Discrete(1.0)
-    ends: tuple[int, ...] = ()
-
-    def __post_init__(self):
-        if self.thoughts < 0 or self.most < 1:
-            raise SpecError(f"thoughts={self.thoughts}, most={self.most}: a response needs a discrete token or more.")
+    thoughts: int  # how many come first
+    most: int  # discrete tokens that may follow
+    token: Rule = Discrete(1.0)  # the rule of these
+    ends: tuple[int, ...] = ()  # tokens that end it
 
 
 @dataclass(frozen=True)
 class Prompts:
-    """Prompts of a batch, padded on the left.
-
-    Attributes:
-        ids: token ids.
-        mask: 1 for a token, 0 for padding.
-    """
+    """Prompts of a batch, padded on the left."""
 
     ids: Int[Tensor, "prompt token"]
-    mask: Int[Tensor, "prompt token"]
+    mask: Int[Tensor, "prompt token"]  # 1 for a token, 0 for padding
 
     @classmethod
     def of(cls, tokenizer: Tokenizer, texts: Sequence, device: torch.device | str = "cpu") -> "Prompts":
         """Texts by a Hugging Face tokenizer, or what else a function gives the `input_ids` of."""
         ids = [torch.tensor(tokenizer(text)["input_ids"], dtype=torch.int64, device=device) for text in texts]
-        if not ids or not all(map(len, ids)):
-            raise SpecError("a prompt is empty; give at least one token.")
         padded = partial(pad_sequence, batch_first=True, padding_side="left")
         return cls(padded(ids), padded([torch.ones_like(row) for row in ids]))
 
@@ -86,23 +67,14 @@ class Prompts:
 
 @dataclass(frozen=True)
 class Responses:
-    """Thoughts and texts of a model, each prompt's responses side by side, prompt 0's first.
+    """Thoughts and texts of a model, each prompt's responses side by side, prompt 0's first."""
 
-    Attributes:
-        thoughts: what each thought fed.
-        weights: the mixtures of embeddings that these are; None if they are none, or there are no thoughts.
-        actions: what the rule of thoughts drew, or None.
-        tokens: discrete tokens, as many as the longest has; 0 after the end.
-        lengths: discrete tokens of each, its end token included.
-        ended: whether it came to an end token; if not, the limit cut it.
-    """
-
-    thoughts: Float[Tensor, "response thought d"]
-    weights: Weights
-    actions: Actions
-    tokens: Int[Tensor, "response token"]
-    lengths: Int[Tensor, " response"]
-    ended: Bool[Tensor, " response"]
+    thoughts: Float[Tensor, "response thought d"]  # what each fed
+    weights: Weights  # the mixtures that these are; None if they are none, or there are no thoughts
+    actions: Actions  # what the rule of thoughts drew
+    tokens: Int[Tensor, "response token"]  # discrete ones, as many as the longest has; 0 after the end
+    lengths: Int[Tensor, " response"]  # discrete tokens of each, its end token included
+    ended: Bool[Tensor, " response"]  # whether it came to an end token; if not, the limit cut it
 
     @property
     def written(self) -> Bool[Tensor, "response token"]:
@@ -125,18 +97,13 @@ class Responses:
 
 
 class _Reader:
-    """A model as it reads: last hidden states, and the keys and values of what it has read so far.
-
-    Attributes:
-        table: its token embeddings, (vocab, d).
-        last: hidden state after the prompt of every response.
-    """
+    """A model as it reads: last hidden states, and the keys and values of what it has read so far."""
 
     def __init__(self, model: LanguageModel, prompts: Prompts, samples: int):
         self.model, self.mask = model, prompts.mask
         self.cache: Any = None  # keys and values, as the model makes them
-        self.table = model.get_input_embeddings().weight
-        self.last = self._read(self.table[prompts.ids])[:, -1].repeat_interleave(samples, 0)  # (response, d)
+        self.table = model.get_input_embeddings().weight  # (vocab, d)
+        self.last = self._read(self.table[prompts.ids])[:, -1].repeat_interleave(samples, 0)  # after each prompt
         self.mask = self.mask.repeat_interleave(samples, 0)
         self.cache.batch_repeat_interleave(samples)  # type: ignore[attr-defined]  # `_read` has made it
 
@@ -187,15 +154,10 @@ def check_reads_plainly(model: LanguageModel) -> None:
 def respond(
     model: LanguageModel, prompts: Prompts, plan: Plan, keys: Keys | None = None, samples: int = 1
 ) -> Responses:
-    """Let a model respond.
+    """Responses of a model, `samples` of each prompt.
 
-    Args:
-        model: a causal language model that reads embeddings as they are, and whose scores are its output embeddings
-            of the last hidden state (`check_reads_plainly`).
-        prompts: what it responds to.
-        plan: what responses are made of.
-        keys: one random key (`cot2lib.kit.random.run_keys`), needed only by rules that sample.
-        samples: responses per prompt.
+    It reads embeddings as they are, and its scores are its output embeddings of the last hidden state
+    (`check_reads_plainly`). Rules that sample need one random key (`cot2lib.kit.random.run_keys`).
     """
     for rule in (plan.thought, plan.token):
         if is_outside(type(rule)):

@@ -13,53 +13,32 @@ STORIES, GSM8K = "stories", "gsm8k"  # problems that are not a folder
 
 @dataclass(frozen=True)
 class WarmStart(Frozen):
-    """Stories of one sum up to `sums`, and the supervised training of a small model on them.
+    """Stories of one sum up to `sums`, and the supervised training of a small model on them."""
 
-    Attributes:
-        sums: most sums of a story; each number of them is as frequent.
-        brief: share of sums of which a chain writes the result alone.
-        problems: stories to learn from, and policy gradients to ask.
-        steps, batch, lr: of the training.
-        width, layers: of the model.
-        seed: of stories, weights and batches.
-    """
-
-    sums: Count = 4
-    brief: Annotated[float, Bound("at least", 0), Bound("at most", 1)] = 1 / 3
-    problems: Count = 8000
+    sums: Count = 4  # most of a story; each number of them is as frequent
+    brief: Annotated[float, Bound("at least", 0), Bound("at most", 1)] = 1 / 3  # share that a chain does not write out
+    problems: Count = 8000  # stories to learn from, and policy gradients to ask
     steps: Count = 4000
     batch: Count = 32
     lr: float = 3e-3
-    width: Count = 64
+    width: Count = 64  # of the model
     layers: Count = 6
-    seed: int = 42
+    seed: int = 42  # of stories, weights and batches
 
 
 @dataclass(frozen=True)
 class LanguageRun(Frozen):
-    """One policy-gradient training.
-
-    Attributes:
-        recipe: how.
-        start: stories, and the small model that learnt from them.
-        model: "small", "smollm2", or a name on the hub or a folder.
-        data: "stories", "gsm8k" (downloaded), or a folder with GSM8K's files.
-        layers: last layers that are trained, without the embeddings; 0 trains every weight.
-        shots: solved stories that a pretrained model is shown before each problem, as earlier turns of the chat.
-        held_out: problems that it is evaluated on, none of which it is trained on.
-        evaluations: how often, evenly, besides the one before training.
-        seed: of the order of problems and of all draws.
-    """
+    """One policy-gradient training."""
 
     recipe: PolicyRecipe
-    start: WarmStart = WarmStart()
-    model: str = SMALL
-    data: str = STORIES
-    layers: Natural = 0
-    shots: Natural = 0
-    held_out: Count = 500
-    evaluations: Count = 4
-    seed: int = 42
+    start: WarmStart = WarmStart()  # stories, and the small model that learnt from them
+    model: str = SMALL  # or "smollm2", a name on the hub, a folder
+    data: str = STORIES  # or "gsm8k" (downloaded), a folder with GSM8K's files
+    layers: Natural = 0  # last ones that are trained, without the embeddings; 0 trains every weight
+    shots: Natural = 0  # solved stories shown to a pretrained model before each problem, as earlier turns of the chat
+    held_out: Count = 500  # problems that it is evaluated on, none of which it is trained on
+    evaluations: Count = 4  # how often, evenly, besides the one before training
+    seed: int = 42  # of the order of problems and of all draws
 
     def __post_init__(self):
         super().__post_init__()

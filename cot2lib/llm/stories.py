@@ -11,8 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cot2lib.errors import SpecError
-
 MARK = "####"  # before the answer, as in GSM8K
 PARTS = ("training", "new numbers", "new words")
 MOST = 20  # the largest number
@@ -49,16 +47,10 @@ OTHER = Wording(
 
 @dataclass(frozen=True)
 class Story:
-    """One problem.
+    """One problem."""
 
-    Attributes:
-        text: the story and its question.
-        chain: every sum, whole or its result alone, then the mark and the answer.
-        answer: the number asked for.
-    """
-
-    text: str
-    chain: str
+    text: str  # the story and its question
+    chain: str  # every sum, whole or its result alone, then the mark and the answer
     answer: float | int
 
 
@@ -67,10 +59,6 @@ def stories(count: int, steps: int, part: str = "training", seed: int = 0, brief
 
     `part` is training or a held-out one; of a share `brief` of the sums the chain writes the result alone.
     """
-    if part not in PARTS:
-        raise SpecError(f"part={part!r}: choose one of {', '.join(PARTS)}.")
-    if count < 1 or steps < 1:
-        raise SpecError(f"count={count}, steps={steps}: ask for at least one of each.")
     random = np.random.default_rng([seed, steps, PARTS.index(part)])
     return [_story(random, steps, part, brief) for _ in range(count)]
 

@@ -10,30 +10,18 @@ import torch
 from cot2lib.errors import SpecError
 from cot2lib.kit import hugging_face
 
+SIZES = dict(vocab_size="vocab_size", positions="n_positions", d_model="n_embd", layers="n_layer", heads="n_head")
+
 
 def to_hf(stack, run: int):
     """Run `run` of `stack` as a `GPT2LMHeadModel` without dropout, in evaluation mode."""
     transformers = hugging_face.transformers()
-    shape = stack.shape
-    config = transformers.GPT2Config(
-        vocab_size=shape["vocab_size"],
-        n_positions=shape["positions"],
-        n_embd=shape["d_model"],
-        n_layer=shape["layers"],
-        n_head=shape["heads"],
-        resid_pdrop=0.0,
-        embd_pdrop=0.0,
-        attn_pdrop=0.0,
-        bos_token_id=None,
-        eos_token_id=None,
-    )
+    shape = {theirs: stack.shape[ours] for ours, theirs in SIZES.items()}
+    no_dropout = dict(resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)
+    config = transformers.GPT2Config(**shape, **no_dropout, bos_token_id=None, eos_token_id=None)
     model = transformers.GPT2LMHeadModel(config)
     state = {name: value[run] for name, value in stack.state_dict().items()}
-    missing = set(model.state_dict()) - set(state) - {"lm_head.weight"}
-    if missing:
-        raise RuntimeError(f"transformers {transformers.__version__} expects weights this stack lacks: {missing}.")
-    model.load_state_dict(state, strict=False)
-    model.tie_weights()
+    model.load_state_dict(state | {"lm_head.weight": state["transformer.wte.weight"]})
     return model.eval()
 
 
@@ -47,7 +35,7 @@ def from_hf(cls, models: Sequence):
         raise SpecError("no models were given; a stack needs at least one.")
     for model in models:
         _check(model)
-    shapes = [_shape(model.config) for model in models]
+    shapes = [{ours: getattr(model.config, theirs) for ours, theirs in SIZES.items()} for model in models]
     if any(shape != shapes[0] for shape in shapes):
         raise SpecError("The models differ in shape; only models of one shape stack.")
     stack = cls(len(models), **shapes[0])
@@ -73,13 +61,3 @@ def _check(model) -> None:
     state = model.state_dict()
     if not torch.equal(state["lm_head.weight"], state["transformer.wte.weight"]):
         raise SpecError("lm_head.weight differs from the embedding table; only models that tie them can be stacked.")
-
-
-def _shape(config) -> dict[str, int]:
-    return dict(
-        vocab_size=config.vocab_size,
-        positions=config.n_positions,
-        d_model=config.n_embd,
-        layers=config.n_layer,
-        heads=config.n_head,
-    )

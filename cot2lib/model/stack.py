@@ -43,10 +43,7 @@ def drop(x: Float[Tensor, "run ..."], scales: Scales) -> Float[Tensor, "run ..."
 class Dropout:
     """Dropout multipliers of one training step, keyed so that a run does not depend on what it was stacked with.
 
-    Args:
-        keys: the step's key of each run.
-        counter: `random.counters` of enough draws for the longest pass (`GPT2Stack.dropout_counter`).
-        probability: of a zero.
+    `counter` has enough draws for the longest pass (`GPT2Stack.dropout_counter`).
     """
 
     def __init__(self, keys: Int[Tensor, " run"], counter: Int[Tensor, " draw"], probability: float):
@@ -205,8 +202,6 @@ class GPT2Stack(nn.Module):
         seeds: one initialisation seed per run (default 0..runs-1); run r's weights depend on seeds[r] alone.
         pairs: whether ids may stand for two tokens (see `embed`).
         padding_counts: whether positions count the padding before a prompt.
-
-    Raises SpecError for a size below 1, `heads` that do not divide `d_model`, or not one seed per run.
     """
 
     def __init__(

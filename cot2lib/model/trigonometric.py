@@ -24,12 +24,7 @@ def trigonometric_table(
 
     A number n gives the angles 2 pi f n / P at d/2 - 1 frequencies f (`frequencies`), where P counts the integers
     from the least number to the largest. One more angle tells the kinds apart, so that a tied head does not tie a
-    digit to the sum of the same value.
-
-    Args:
-        numbers: value of each token.
-        kinds: what it is a value of, counted from 0.
-        d_model: d (`check_width`); the first half of the coordinates are cosines, the second sines.
+    digit to the sum of the same value. The first half of the coordinates are cosines, the second sines.
     """
     period = int(numbers.max() - numbers.min()) + 1
     turns = numbers[:, None] * frequencies(d_model // 2 - 1, period) / period

@@ -33,7 +33,6 @@ def collect(
         stem: what the records are called, `<chapter>.<profile>`.
         specs: the runs, in the order of the table; those that are not finished are left out.
         with_weights: runs whose weights ship too.
-        sources: stores and folders of records, say from other machines.
         folder: where to write, the package's records by default.
         replace: take what is shipped last, not first.
         half: ship weights in half precision, for models that would weigh too much.

@@ -86,7 +86,7 @@ class Entry:
             self.due = time.monotonic() + pause(timing.since(now))
 
     def finish(self, tensors: dict[str, Weight], meta: dict) -> None:
-        save_tensors(self.finished, tensors, {"format": FORMAT, **meta}, checked=True)
+        save_tensors(self.finished, tensors, {"format": FORMAT, **meta})
         self.checkpoint.unlink(missing_ok=True)
 
 

@@ -20,13 +20,7 @@ from cot2lib.targets import Shown, Targets, Visits
 
 @dataclass(frozen=True)
 class Taught(Targets):
-    """The outputs of a trained run on the student's task.
-
-    Attributes:
-        teacher: the run; it is trained first where its weights are not here.
-
-    Calling it raises SpecError for a teacher of another task, or whose inputs have different lengths.
-    """
+    """The outputs of a run on the student's task; it is trained first where its weights are not here."""
 
     teacher: RunSpec
 

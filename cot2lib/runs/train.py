@@ -46,7 +46,8 @@ def run(
 
     Args:
         specs: the runs.
-        missing: what to do with specs that have neither a shipped record nor a stored result.
+        missing: what to do with runs that have neither a shipped record nor a stored result, "train" them or raise an
+            "error".
         device: "auto", "cpu" or "cuda".
         retrain: ignore shipped records (stored results still count, so that it can resume).
         shard: (k, n): train every n-th stack of the request starting with the k-th, return what is known then.
@@ -55,19 +56,14 @@ def run(
         engine: "auto": the fused engine (`cot2lib.training.fused`) where it applies; "torch": never.
         stack: most trainings side by side, by default as `room` says.
 
-    Raises:
-        RecordError: for specs without a record under missing="error", or an unreadable file.
-        SpecError: for a spec that cannot be run, or none at all.
-        DeviceError: for a device that is not there.
-        Exception: whatever a class from outside the package raises, as it is; a note names the run.
+    What a class from outside the package raises stays as it is; a note names the run.
     """
     if missing not in ("train", "error"):
         raise SpecError(f"missing={missing!r}: choose 'train' or 'error'.")
     positive(**{name: count for name, count in (("threads", threads), ("stack", stack)) if count is not None})
     if engine not in ENGINES:
         raise SpecError(f"engine={engine!r}: choose one of {', '.join(ENGINES)}.")
-    pair = isinstance(shard, tuple | list) and len(shard) == 2 and all(hasattr(part, "__index__") for part in shard)
-    if not pair or not 0 <= shard[0] < shard[1]:
+    if not 0 <= shard[0] < shard[1]:
         raise SpecError(f"shard={shard!r}: give (k, n) with 0 <= k < n.")
     require_some(specs)
     where = resolve_device(device)
@@ -200,17 +196,8 @@ def load_stack(specs: Sequence[Run], missing: str = "train", retrain: bool = Fal
     """The trained models of runs of one shape, as one stack on the CPU.
 
     The weights belong to the rows that `run` gives, with one exception: a shipped record without weights, of which
-    the local store holds, or `missing="train"` makes, another training (the same spec, other rounding).
-
-    Args:
-        specs: the runs.
-        missing: what to do if their weights are neither shipped nor stored, as in `run`.
-        retrain: ignore shipped weights.
-        **options: `device`, `threads`, `engine` and `stack` of `run`.
-
-    Raises:
-        RecordError: under missing="error" if weights are neither shipped nor stored.
-        SpecError: for runs of several shapes, or none at all.
+    the local store holds, or `missing="train"` makes, another training (the same spec, other rounding). With
+    `retrain` shipped weights are ignored; the options are `device`, `threads`, `engine` and `stack` of `run`.
     """
     require_some(specs)
     if len({spec.shape() for spec in specs}) > 1:

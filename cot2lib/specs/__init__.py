@@ -68,10 +68,9 @@ class RunSpec(Run):
         return replace(self, thought=Base()) if self.supervision.feeding == "teacher" else self
 
     def columns(self) -> dict[str, object]:
-        recipe: dict[str, object] = {"schedule": self.recipe.schedule, "dropout": self.recipe.dropout}
-        recipe |= {name: getattr(self.supervision, name) for name in ("curriculum", "sees")}
-        recipe["beta2"] = self.recipe.beta2
-        return super().columns() | recipe | {"embedding_sd": self.model.embedding_sd}
+        recipe, shown = self.recipe, self.supervision
+        more = dict(schedule=recipe.schedule, dropout=recipe.dropout, curriculum=shown.curriculum, sees=shown.sees)
+        return super().columns() | more | dict(beta2=recipe.beta2, embedding_sd=self.model.embedding_sd)
 
     def shape(self) -> "RunSpec":
         """Seed, split, learning rate, budget and tie rule may differ within a stack."""

@@ -44,31 +44,20 @@ METHODS: Mapping[str, Rule] = {
 
 @dataclass(frozen=True)
 class Row:
-    """One entry of the table: a method on a kind of task under a profile.
-
-    Attributes:
-        batch: examples per step.
-        epochs: passes over the training inputs, each ceil(training inputs / batch) steps; None for `most_steps` alone.
-        evaluations: how often a run is evaluated.
-        lr, schedule, warmup, weight_decay, dropout: as in `cot2lib.specs.Recipe`.
-        large_batch: the batch of tasks above 10,000 inputs, where it is another.
-        most_steps: where the epochs end at the latest, or None.
-        supervision: prompt, targets and loss of the method.
-        model: its usual shape.
-    """
+    """One entry of the table: a method on a kind of task under a profile."""
 
     batch: int
-    epochs: int | None
-    evaluations: int
-    lr: float
+    epochs: int | None  # passes over the training inputs; None for `most_steps` alone
+    evaluations: int  # how often a run is evaluated
+    lr: float  # this and what follows as in `cot2lib.specs.Recipe`
     schedule: Schedule = "constant"
     warmup: int = 0
     weight_decay: float = 0.0
     dropout: float = 0.0
-    large_batch: int | None = None
-    most_steps: int | None = None
-    supervision: Supervision = Supervision()
-    model: Model = Model()
+    large_batch: int | None = None  # of tasks above 10,000 inputs, where it is another
+    most_steps: int | None = None  # where the epochs end at the latest
+    supervision: Supervision = Supervision()  # prompt, targets and loss of the method
+    model: Model = Model()  # its usual shape
 
     def recipe(self, task: Task, **given) -> Recipe:
         """The recipe in steps for a task's number of inputs, with some fields as given; warm-up is at most a tenth."""
@@ -86,15 +75,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Reward(Row):
-    """The recipe of policy gradients on a kind of task.
+    """The recipe of policy gradients on a kind of task."""
 
-    Attributes:
-        thought: how thoughts are sampled by default.
-        lr_of: learning rates of single rules that have their own.
-    """
-
-    thought: Rule = THREE
-    lr_of: Mapping[Rule, float] = field(default_factory=dict)
+    thought: Rule = THREE  # how thoughts are sampled by default
+    lr_of: Mapping[Rule, float] = field(default_factory=dict)  # of single rules that have their own
 
 
 def epoch_steps(task: Task, batch: int) -> int:
@@ -221,8 +205,6 @@ def spec(
         arrow: whether the prompt ends in the arrow, by default as the table says; a mask needs it.
         thought, seed: see `cot2lib.specs.RunSpec`; the rule is by default the method's.
         **recipe: fields of `cot2lib.specs.Recipe` to override.
-
-    Raises SpecError for an unknown method, profile or field, or an option that the method does not take.
     """
     as_instance("task", task, Task)
     _refuse_unknown(spec, recipe, RECIPE)
@@ -293,10 +275,7 @@ def grpo(start: RunSpec, profile_name: str = "quick", *, thought: Rule | None = 
         start: where it starts; it may be of the other profile.
         profile_name: "paper" or "quick".
         thought: how thoughts are sampled, by default MTS of 3 tokens on numbers and of 8 on graphs.
-        **options: fields of `cot2lib.specs.Recipe` to override, and further ones of
-            `cot2lib.specs.GRPOSpec`.
-
-    Raises SpecError for an unknown profile or field, or what `GRPOSpec` does not take.
+        **options: fields of `cot2lib.specs.Recipe` to override, and further ones of `cot2lib.specs.GRPOSpec`.
     """
     as_instance("start", start, RunSpec)
     row = rows_of(start.task, profile_name)[REWARD]

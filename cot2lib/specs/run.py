@@ -35,12 +35,8 @@ class Model(Frozen):
     """A GPT-2 model: its shape and where its token embeddings start.
 
     Attributes:
-        d_model: width.
-        layers: number of blocks.
-        heads: attention heads of each.
-        embedding: "learned": drawn at random and trained; "cosine": the table of
-            `cot2lib.model.trigonometric` for the task's numbers, trained on; "cosine, frozen": the same, never
-            changed.
+        embedding: "learned": drawn at random and trained; "cosine": the table of `cot2lib.model.trigonometric` for
+            the task's numbers, trained on; "cosine, frozen": the same, never changed.
         embedding_sd: standard deviation of drawn token embeddings; GPT-2's is .02.
     """
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from cot2lib.errors import SpecError
 from cot2lib.kit import paths
 from cot2lib.kit.frozen import as_int, distinct
-from cot2lib.kit.machine import check_count, end_with_parent
+from cot2lib.kit.machine import end_with_parent
 from cot2lib.kit.provenance import provenance, resolve_device
 from cot2lib.specs.profiles import SEEDS, TEN, TWENTY, profile
 
@@ -89,11 +89,10 @@ def execute(
         workers: chapters executed side by side.
 
     Raises:
-        SpecError: for fewer workers than one or very many, an unknown chapter or parameter, or a value that
+        SpecError: for an unknown chapter or parameter, or a value that
             `checked` refuses.
         DeviceError: for a device that is not there.
     """
-    check_count("workers", workers)
     sources = [chapter_path(name) for name in names] or all_chapters()
     values = [checked(source, parameters or {}) for source in sources]
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # the matrices are small, and chapters may run side by side

@@ -43,7 +43,8 @@ AT_ONCE = 4096  # graphs that grow together
 EMPTY_BATCHES = 8  # batches that may give fewer questions than one each
 FEWEST_HOPS = 3
 USUAL_HOPS = 4  # up to here graphs of a mixture grow as all others do
-REDRAWN = 0.9
+PARENTS = 1.5  # mean of the Poisson law of a node's parents, before a node without any draws again
+REDRAWN = 0.9  # share of nodes without parents that draw again
 NEAR = 0.35  # the share of new nodes that keep to descendants of one root; as many keep to the other's
 UNREACHED = 99  # hops to a node that is not reached; more than any graph has
 
@@ -58,14 +59,12 @@ class ProsQA(Reachability):
         hops: of the shortest way to the target; None for 3 to 6, or for a mixture.
         mixture: share of questions of 3, 4, ... hops; () leaves it to the graphs. Above four hops its graphs grow
             longer chains, because deep nodes are chosen as parents more often.
-        parents: mean of the Poisson law of a node's parents, before a node without any draws again.
         naming, grammar, frontier, seed, waiting: see `cot2lib.tasks.reachability`.
     """
 
     inputs: int = 18_886
     names: int = 19
     hops: int | None = 4
-    parents: float = 1.5
     mixture: tuple[float, ...] = ()
     roles = 2
 
@@ -97,8 +96,8 @@ class ProsQA(Reachability):
     @property
     def graphs(self) -> Graphs:
         if self.mixture:
-            return mixed(self.inputs, self.names, self.mixture, self.parents, self.seed)
-        return grown(self.inputs, self.names, self.hops, self.parents, self.seed)
+            return mixed(self.inputs, self.names, self.mixture, self.seed)
+        return grown(self.inputs, self.names, self.hops, self.seed)
 
     @property
     def most_edges(self) -> int:
@@ -146,18 +145,18 @@ class Forest(NamedTuple):
 
 
 @lru_cache(maxsize=8)
-def grown(inputs: int, names: int, hops: int | None, parents: float, seed: int) -> Graphs:
+def grown(inputs: int, names: int, hops: int | None, seed: int) -> Graphs:
     """Graphs with a question that degrees do not answer, the same for the same arguments."""
-    return Graphs(*map(torch.from_numpy, _found(inputs, names, hops, parents, np.random.default_rng([seed, 0]))))
+    return Graphs(*map(torch.from_numpy, _found(inputs, names, hops, np.random.default_rng([seed, 0]))))
 
 
 @lru_cache(maxsize=8)
-def mixed(inputs: int, names: int, mixture: tuple[float, ...], parents: float, seed: int) -> Graphs:
+def mixed(inputs: int, names: int, mixture: tuple[float, ...], seed: int) -> Graphs:
     """The same with a share of each number of hops from three on, in random order."""
     rng = np.random.default_rng([seed, 4])
     counts = np.diff(np.round(inputs * np.cumsum([0.0, *mixture]))).astype(int).tolist()
     parts = [
-        _found(count, names, hops, parents, rng, depth_power=max(1, hops - USUAL_HOPS + 1))
+        _found(count, names, hops, rng, depth_power=max(1, hops - USUAL_HOPS + 1))
         for hops, count in enumerate(counts, FEWEST_HOPS)
         if count
     ]
@@ -166,7 +165,7 @@ def mixed(inputs: int, names: int, mixture: tuple[float, ...], parents: float, s
 
 
 def _found(
-    inputs: int, names: int, hops: int | None, parents: float, rng: np.random.Generator, depth_power: int = 1
+    inputs: int, names: int, hops: int | None, rng: np.random.Generator, depth_power: int = 1
 ) -> list[np.ndarray]:
     size, count = SIZES[names], 0
     found: list[tuple[np.ndarray, ...]] = []
@@ -174,23 +173,23 @@ def _found(
         if len(found) >= EMPTY_BATCHES and count < len(found):
             raise SpecError(
                 f"{count} of {len(found) * AT_ONCE} graphs of {names} names have a question of {hops} hops; choose "
-                "fewer hops or parents, or more names."
+                "fewer hops or more names."
             )
         nodes = rng.integers(size.least, size.most + 1, AT_ONCE)
-        forest = grow(rng, nodes, names, parents, depth_power)
+        forest = grow(rng, nodes, names, depth_power)
         found.append(_asked(rng, forest, nodes, hops, size.edges))
         count += len(found[-1][0])
     return [np.concatenate(part)[:inputs] for part in zip(*found)]
 
 
-def grow(rng: np.random.Generator, nodes: np.ndarray, names: int, parents: float, depth_power: int = 1) -> Forest:
+def grow(rng: np.random.Generator, nodes: np.ndarray, names: int, depth_power: int) -> Forest:
     """Graphs with the given numbers of nodes, of which 0 and 1 are the roots; parents weigh by a power of depth."""
     count, rows = len(nodes), np.arange(len(nodes))
     adjacency = np.zeros((count, names, names), bool)
     depth, away = np.zeros((count, names), int), np.full((count, 2, names), UNREACHED, np.int8)
     away[:, 0, 0] = away[:, 1, 1] = 0
     # numbers of parents 0..names - 1: Poisson's, but zero is drawn again with chance `REDRAWN`
-    likely = np.array([parents**k / math.factorial(k) for k in range(names)])
+    likely = np.array([PARENTS**k / math.factorial(k) for k in range(names)])
     likely[0] *= 1 - REDRAWN
     chances, weight = np.cumsum(likely / likely.sum()), depth_power * np.log1p(1.5 * np.arange(names))
     for new in range(2, names):
@@ -240,9 +239,8 @@ def _asked(rng: np.random.Generator, forest: Forest, nodes: np.ndarray, hops: in
 # Published questions
 
 FIELDS = ("idx_to_symbol", "edges", "steps", "root", "target", "neg_target")
-OPTIONS = {"naming", "grammar", "frontier", "seed", "deal", "padding_counts", "waiting"}
-ADDRESS = "https://raw.githubusercontent.com/facebookresearch/coconut/main/data/{}"
-CHECKSUMS = {"prosqa_valid.json": "c74e0de24f1e90ec48b1a993e6458a7be4caeef3928f5104e3c2e45d689a5249"}
+ADDRESS = "https://raw.githubusercontent.com/facebookresearch/coconut/main/data/prosqa_valid.json"
+CHECKSUM = "c74e0de24f1e90ec48b1a993e6458a7be4caeef3928f5104e3c2e45d689a5249"
 
 
 @dataclass(frozen=True)
@@ -275,22 +273,15 @@ class PublishedProsQA(ProsQA):
 
 
 def published(path: str | Path, **options) -> PublishedProsQA:
-    """The task of a file, with some of `OPTIONS`; raises SpecError for others and as `PublishedProsQA`."""
-    if others := set(options) - OPTIONS:
-        raise SpecError(f"{', '.join(sorted(others))}: a file settles that; leave it out.")
+    """The task of a file; options are fields of `Reachability`. Raises SpecError as `PublishedProsQA`."""
     content = _content(path)
     sha256 = hashlib.sha256(content).hexdigest()
     return PublishedProsQA(path=str(path), sha256=sha256, inputs=len(_questions(path, content)), **options)
 
 
-def fetch(name: str = "prosqa_valid.json") -> Path:
-    """Download a published file into the user's cache and check it; needs the extra `graphs`.
-
-    Raises SpecError for a file without a known checksum, without pooch, or without a connection.
-    """
-    if name not in CHECKSUMS:
-        raise SpecError(f"{name}: checksums are known of {', '.join(CHECKSUMS)}; give the path of another file.")
-    return fetched(ADDRESS.format(name), CHECKSUMS[name], "and give its path")
+def fetch() -> Path:
+    """Download the published validation file into the user's cache and check it; needs the extra `graphs`."""
+    return fetched(ADDRESS, CHECKSUM, "and give its path")
 
 
 def _content(path: str | Path) -> bytes:

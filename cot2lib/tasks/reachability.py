@@ -96,36 +96,21 @@ class Reachability(Task):
     # What a subclass gives
 
     @needed
-    def inputs(self) -> int:
-        """Number of questions."""
-
+    def inputs(self) -> int: ...  # number of questions
     @needed
-    def graphs(self) -> Graphs:
-        """All questions."""
-
+    def graphs(self) -> Graphs: ...  # all questions
     @needed
-    def names(self) -> int:
-        """Number of names; no graph has more nodes."""
-
+    def names(self) -> int: ...  # how many; no graph has more nodes
     @needed
-    def most_hops(self) -> int:
-        """Most hops of a question."""
-
+    def most_hops(self) -> int: ...  # of a question
     @needed
-    def most_edges(self) -> int:
-        """Most edges of a graph."""
-
+    def most_edges(self) -> int: ...  # of a graph
     @needed
-    def roles(self) -> int:
-        """Tokens of a name, which are a node, the start of an edge, and the start of a negative edge."""
-
+    def roles(self) -> int: ...  # tokens of a name: a node, the start of an edge, the start of a negative edge
     @needed
-    def asked(self) -> Int[Tensor, "input asked"]:
-        """The tokens that follow the edges in a prompt of pairs, the root last."""
-
+    def asked(self) -> Int[Tensor, "input asked"]: ...  # what follows the edges in a prompt of pairs, the root last
     @needed
-    def asked_in_words(self) -> Int[Tensor, "input asked"]:
-        """The tokens between the braces of a question in sentences."""
+    def asked_in_words(self) -> Int[Tensor, "input asked"]: ...  # between the braces of a question in sentences
 
     # Sizes
 

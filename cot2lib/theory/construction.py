@@ -226,21 +226,13 @@ class Fused(nn.ModuleList):
 
 @dataclass(frozen=True)
 class Design(Frozen):
-    """Which construction is built. The defaults are the paper's text.
+    """Which construction is built. The defaults are the paper's text."""
 
-    Attributes:
-        read: how the read-off finds the smallest non-negative sum: "sigmoid", "biased" or "mirrored" (`ReadOff`).
-        rescaled: whether the read-off first undoes the halving.
-        masked: whether the experts hide the position block of the preceding token.
-        fused: whether the expert of the last digit also reads off the answer. Then n passes suffice.
-        residual: whether the layer is a residual block on one stream.
-    """
-
-    read: Literal["sigmoid", "biased", "mirrored"] = "sigmoid"
-    rescaled: bool = False
-    masked: bool = False
-    fused: bool = False
-    residual: bool = False
+    read: Literal["sigmoid", "biased", "mirrored"] = "sigmoid"  # how the answer is found (`ReadOff`)
+    rescaled: bool = False  # whether the read-off first undoes the halving
+    masked: bool = False  # whether the experts hide the position block of the preceding token
+    fused: bool = False  # whether the expert of the last digit also reads off the answer; then n passes suffice
+    residual: bool = False  # whether the layer is a residual block on one stream
 
 
 VARIANTS = {

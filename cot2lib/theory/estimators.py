@@ -66,9 +66,6 @@ def mse_ratio(
     `start` is the first token's distribution, followed by one row-stochastic (v, v) matrix per further step. The K
     tokens are independent draws (MTS), or draws of `cot2lib.thoughts.Systematic` for "systematic", whose value comes
     from listing every reachable count vector.
-
-    Raises SpecError for arguments that are no chain, a chain whose final token is certain (both errors are 0), or one
-    with too many count vectors to list.
     """
     chain = _checked_chain(start, transitions, k)
     if sampler not in EXACT:

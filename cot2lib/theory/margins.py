@@ -25,7 +25,6 @@ precision if and only if d >= min(2B, v-1).
 """
 
 import math
-from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
@@ -102,9 +101,9 @@ def centred_dimension(vocab: int, budget: int, margin: float) -> float:
 DIMENSIONS = {"paper": paper_dimension, "volume": volume_dimension, "centred": centred_dimension}
 
 
-def fixed_margin_is_possible(margin: float = 0.1, budgets: Sequence[int] = PAPER_BUDGETS) -> bool:
+def fixed_margin_is_possible(margin: float = 0.1) -> bool:
     """Whether the paper's premise holds: this one margin is possible at every budget."""
-    return all(margin <= largest_margin(STATES, budget) for budget in budgets)
+    return margin <= largest_margin(STATES, max(PAPER_BUDGETS))
 
 
 @cache
@@ -207,10 +206,8 @@ def divergence(points: Points, logits: Points) -> Float[Tensor, " target"]:
 def polynomial_logits(nodes: Float[Tensor, " state"], points: Points) -> Points:
     """Logits that show a target and are polynomials in the nodes, of degree twice the size of its support.
 
-    Args:
-        nodes: a whole number for each state. Two different nodes then differ by at least one. States that share a
-            node must share their weight.
-        points: targets over the states.
+    A state has a whole number as its node, so two nodes differ by at least one. States that share a node must share
+    their weight.
     """
     places, which = nodes.unique(return_inverse=True)
     first = torch.zeros(len(places), dtype=torch.int64).scatter(0, which, torch.arange(len(nodes)))
@@ -225,7 +222,7 @@ def polynomial_logits(nodes: Float[Tensor, " state"], points: Points) -> Points:
     return (interpolated - SHARPNESS * product.square())[:, which]
 
 
-def fitted_divergence(points: Points, d: int, steps: int = 300, lr: float = 0.3) -> float:
+def fitted_divergence(points: Points, d: int, steps: int = 300) -> float:
     """Mean KL(alpha || softmax(E h)) after fitting E and one free h for each target, in nat.
 
     Adam fits both in float64 from normal starts, with a step size that falls to zero on a cosine. The result is an
@@ -235,7 +232,7 @@ def fitted_divergence(points: Points, d: int, steps: int = 300, lr: float = 0.3)
     draws = random.normal(random.run_keys([0], Site.INIT), (states + targets) * d)[0]
     parts = draws.split([states * d, targets * d])
     table, hidden = (part.view(-1, d).clone().requires_grad_() for part in parts)  # (state, d), (target, d)
-    optimizer = torch.optim.Adam([table, hidden], lr=lr, betas=(0.9, 0.99))
+    optimizer = torch.optim.Adam([table, hidden], lr=0.3, betas=(0.9, 0.99))
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
     for _ in range(steps):
         logits = hidden @ table.T  # (target, state)

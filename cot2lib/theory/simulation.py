@@ -27,6 +27,8 @@ from cot2lib.thoughts import inverse_cdf, systematic_counts, token_mean
 TRACES_TOGETHER = 1024  # few enough to stay in cache
 
 Distributions = Float[Tensor, "*trace v"]
+Start = Float[Tensor, " v"]
+Transitions = list[Float[Tensor, "v v"]]
 Key = Int[Tensor, " one"]
 
 
@@ -46,12 +48,7 @@ class Simulated(NamedTuple):
 
 
 def simulate(
-    start: Float[Tensor, " v"],
-    transitions: list[Float[Tensor, "v v"]],
-    k: int,
-    traces: int,
-    sampler: str = "multinomial",
-    seed: int = 0,
+    start: Start, transitions: Transitions, k: int, traces: int, sampler: str = "multinomial", seed: int = 0
 ) -> Simulated:
     """Simulated traces of a chain.
 
@@ -69,7 +66,7 @@ def simulate(
 
 
 def _last_tokens(
-    start: Float[Tensor, " v"], transitions: list[Float[Tensor, "v v"]], k: int, traces: int, sampler: str, key: Key
+    start: Start, transitions: Transitions, k: int, traces: int, sampler: str, key: Key
 ) -> Float[Tensor, "trace v"]:
     if sampler == "discrete":
         single = _last_tokens(start, transitions, 1, traces * k, "multinomial", key)  # (trace * k, v)

@@ -4,28 +4,13 @@
 has random points of the simplex, `Dirichlet` and `Gumbel`.
 """
 
-from cot2lib.thoughts.rules import (
-    MTS,
-    Always,
-    Base,
-    Discrete,
-    Edit,
-    Edited,
-    Gaussian,
-    Hidden,
-    Rule,
-    Sampled,
-    State,
-    Systematic,
-    Thought,
-    ZeroSlot,
-    inverse_cdf,
-    systematic_counts,
-    token_mean,
+from cot2lib.thoughts.rules import (  # isort: skip
+    MTS, Always, Base, Discrete, Gaussian, Hidden, Rule, Sampled, State, Systematic, Thought, ZeroSlot,
+    inverse_cdf, systematic_counts, token_mean,
 )  # fmt: skip
 from cot2lib.thoughts.simplex import Dirichlet, Gumbel
 
 __all__ = [
-    "MTS", "Always", "Base", "Dirichlet", "Discrete", "Edit", "Edited", "Gaussian", "Gumbel", "Hidden",
+    "MTS", "Always", "Base", "Dirichlet", "Discrete", "Gaussian", "Gumbel", "Hidden",
     "Rule", "Sampled", "State", "Systematic", "Thought", "ZeroSlot", "inverse_cdf", "systematic_counts", "token_mean",
 ]  # fmt: skip

@@ -34,6 +34,8 @@ from cot2lib.kit.random import normals
 Logits = Float[Tensor, "run batch vocab"]
 Weights = Float[Tensor, "*lead vocab"]
 Mix = Callable[[Weights], Float[Tensor, "*lead d"]]
+Tokens = Int[Tensor, "*lead draw"]
+LogDensity = Float[Tensor, "*lead draw"]
 
 
 @dataclass(frozen=True)
@@ -106,8 +108,8 @@ class Sampled(Rule):
 
     @abstractmethod
     def log_densities(
-        self, parameters: Float[Tensor, "*lead parameter"], action: Int[Tensor, "*lead _"] | Float[Tensor, "*lead _"]
-    ) -> Float[Tensor, "*lead draw"]:
+        self, parameters: Float[Tensor, "*lead parameter"], action: Tokens | Float[Tensor, "*lead entry"]
+    ) -> LogDensity:
         """Log-density of each draw of an action under the policy of these parameters."""
 
 
@@ -162,9 +164,7 @@ class Discrete(Sampled):
     def columns(self) -> dict[str, object]:
         return {"k": 1} | super().columns()
 
-    def log_densities(
-        self, parameters: Float[Tensor, "*lead vocab"], action: Int[Tensor, "*lead draw"]
-    ) -> Float[Tensor, "*lead draw"]:
+    def log_densities(self, parameters: Weights, action: Tokens) -> LogDensity:
         return self._log_weights(parameters).gather(-1, action)
 
     def _log_weights(self, logits: Weights) -> Weights:
@@ -185,17 +185,12 @@ class MTS(Sampled):
     temperature: Positive = 1.0
 
     def __call__(self, state: State) -> Thought:
-        log_weights = self._log_weights(state.logits)
+        log_weights = (state.logits / self.temperature).log_softmax(-1)
         tokens = inverse_cdf(log_weights.exp(), state.draws(self.k))
         return Thought(token_mean(tokens, log_weights), tokens)
 
-    def log_densities(
-        self, parameters: Float[Tensor, "*lead vocab"], action: Int[Tensor, "*lead draw"]
-    ) -> Float[Tensor, "*lead draw"]:
-        return self._log_weights(parameters).gather(-1, action)
-
-    def _log_weights(self, logits: Weights) -> Weights:
-        return (logits / self.temperature).log_softmax(-1)
+    def log_densities(self, parameters: Weights, action: Tokens) -> LogDensity:
+        return (parameters / self.temperature).log_softmax(-1).gather(-1, action)
 
 
 @dataclass(frozen=True)
@@ -255,14 +250,12 @@ class Gaussian(Sampled):
     def parameters(self, logits: Weights, mix: Mix) -> Float[Tensor, "*lead d"]:
         return mix(logits.softmax(-1))
 
-    def log_densities(
-        self, parameters: Float[Tensor, "*lead d"], action: Float[Tensor, "*lead d"]
-    ) -> Float[Tensor, "*lead draw"]:
+    def log_densities(self, parameters: Float[Tensor, "*lead d"], action: Float[Tensor, "*lead d"]) -> LogDensity:
         squares = ((action - parameters) / self.sigma).square().sum(-1, keepdim=True)
         return -squares / 2 - parameters.shape[-1] * math.log(self.sigma * math.sqrt(2 * math.pi))
 
 
-# Controls and interventions
+# Controls
 
 
 @dataclass(frozen=True)
@@ -278,55 +271,22 @@ class Always(Rule):
         return Thought(token_mean(torch.full_like(state.logits[..., :1], self.token, dtype=torch.int64), state.logits))
 
 
-@dataclass(frozen=True)
-class Edit(Frozen, ABC):
-    """A change of mixture weights, frozen data that you subclass.
-
-    It may read `state.step` and, through a task that is a field of it, the inputs `state.rows`;
-    `cot2lib.supervision.ancestors` and `reachable` say which states matter.
-    """
-
-    @abstractmethod
-    def __call__(self, weights: Logits, state: State) -> Logits:
-        """The mixture weights that are fed instead, (run, batch, vocab)."""
-
-
-@dataclass(frozen=True)
-class Edited(Rule):
-    """A rule whose mixtures are edited; policy gradients do not train it."""
-
-    rule: Rule
-    edit: Edit
-
-    def __call__(self, state: State) -> Thought:
-        thought = self.rule(state)
-        if thought.latent is not None:
-            raise SpecError(f"{self.rule.label} feeds no mixture, so nothing can be edited.")
-        return Thought(self.edit(thought.weights, state))
-
-
 # Draws of tokens
 
 
-def inverse_cdf(
-    weights: Float[Tensor, "*batch vocab"], uniforms: Float[Tensor, "*batch draw"]
-) -> Int[Tensor, "*batch draw"]:
+def inverse_cdf(weights: Weights, uniforms: Float[Tensor, "*lead draw"]) -> Tokens:
     """Tokens whose cumulated weight first exceeds each uniform draw."""
     cumulated = weights.cumsum(-1)
     return torch.searchsorted(cumulated, uniforms * cumulated[..., -1:], right=True).clamp(max=weights.shape[-1] - 1)
 
 
-def token_mean(
-    tokens: Int[Tensor, "*batch draw"], like: Float[Tensor, "*batch vocab"]
-) -> Float[Tensor, "*batch vocab"]:
+def token_mean(tokens: Tokens, like: Weights) -> Weights:
     """Mixture weights of the mean of some tokens, in the shape and dtype of `like`."""
     share = torch.full_like(tokens, 1 / tokens.shape[-1], dtype=like.dtype)
     return torch.zeros_like(like).scatter_add(-1, tokens, share)
 
 
-def systematic_counts(
-    expected: Float[Tensor, "*batch vocab"], offset: Float[Tensor, "*batch"]
-) -> Float[Tensor, "*batch vocab"]:
+def systematic_counts(expected: Weights, offset: Float[Tensor, "*lead"]) -> Weights:
     """Whole counts within one of `expected`, with its (whole) sum, and equal to it on average over a uniform offset.
 
     A token's count is how many of the points offset, offset + 1, ... fall on its stretch of the cumulated expectation.

@@ -10,7 +10,7 @@ from torch import Tensor
 from cot2lib.errors import SpecError
 from cot2lib.kit import dirichlet
 from cot2lib.kit.frozen import Bound, Count, Positive
-from cot2lib.thoughts.rules import Sampled, State, Thought, Weights
+from cot2lib.thoughts.rules import LogDensity, Sampled, State, Thought, Weights
 
 Tokens = Int[Tensor, "*lead token"]
 Apart = Bool[Tensor, "*lead token"]
@@ -60,9 +60,7 @@ class Dirichlet(Sampled):
         action = torch.cat([tokens.to(log_point.dtype), log_point], -1)
         return Thought(inside.scatter_add(-1, tokens, own), action)
 
-    def log_densities(
-        self, parameters: Float[Tensor, "*lead vocab"], action: Float[Tensor, "*lead entry"]
-    ) -> Float[Tensor, "*lead draw"]:
+    def log_densities(self, parameters: Weights, action: Float[Tensor, "*lead entry"]) -> LogDensity:
         """Log-density of the point under other logits, one draw, in the measure of `dirichlet.log_density`."""
         tokens, log_point = action.tensor_split([action.shape[-1] // 2], dim=-1)
         shares = self._shares(parameters.softmax(-1), tokens.long(), log_point[..., :-1].isfinite())
@@ -102,9 +100,7 @@ class Gumbel(Sampled):
         noisy = state.logits.log_softmax(-1) + noise
         return Thought((noisy / self.temperature).softmax(-1), noisy)
 
-    def log_densities(
-        self, parameters: Float[Tensor, "*lead vocab"], action: Float[Tensor, "*lead vocab"]
-    ) -> Float[Tensor, "*lead draw"]:
+    def log_densities(self, parameters: Weights, action: Weights) -> LogDensity:
         """Log-density of the noise that makes the action of other logits, one draw."""
         noise = action - parameters.log_softmax(-1)
         return -(noise + (-noise).exp()).sum(-1, keepdim=True)

@@ -33,17 +33,11 @@ Names = Int[Tensor, "key batch vocab"]  # a permutation of the vocabulary for ev
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Validation inputs of every run, padded to one length.
+    """Validation inputs of every run, padded to one length."""
 
-    Attributes:
-        index: rows of the task's inputs, (run, input); padding repeats row 0.
-        real: which entries are not padding.
-        half: which belong to the second half of the validation classes.
-    """
-
-    index: Int[Tensor, "run input"]
-    real: Bool[Tensor, "run input"]
-    half: Bool[Tensor, "run input"]
+    index: Int[Tensor, "run input"]  # rows of the task's inputs; padding repeats row 0
+    real: Bool[Tensor, "run input"]  # which are no padding
+    half: Bool[Tensor, "run input"]  # which belong to the second half of the validation classes
 
     @property
     def sizes(self) -> list[list[int]]:
@@ -53,23 +47,13 @@ class HeldOut:
 
 @dataclass(frozen=True)
 class Batch:
-    """Inputs that one step trains on.
-
-    Attributes:
-        prompts: token ids.
-        outputs: target distributions; 0 in every entry after an input's outputs.
-        fed: mixtures that follow the outputs where they are no targets, else None.
-        padding: tokens on the left of each prompt that are padding, or None if there are none.
-        last: the output that is each input's answer, or None if it is the last one for all.
-        ending: outputs after the answer.
-        sees: what each position may attend to, or None for all before it.
-    """
+    """Inputs that one step trains on; what can be None is as in `StackData`."""
 
     prompts: Int[Tensor, "run batch token"]
-    outputs: Outcomes
+    outputs: Outcomes  # target distributions; 0 in every entry after an input's outputs
     padding: Int[Tensor, "run batch"] | None = None
     last: Int[Tensor, "run batch"] | None = None
-    ending: int = 0
+    ending: int = 0  # outputs after the answer
     fed: Outcomes | None = None
     sees: Mask | None = None
 
@@ -93,42 +77,29 @@ class StackData:
 
     Where names are drawn anew at every visit, `names` draws them and `batch` and `shown` use them; what is held out
     keeps the names it has.
-
-    Attributes:
-        prompts: token ids of every input.
-        padding: tokens on the left of each prompt that are padding, or None if there are none.
-        tables: makes `outputs`, target distributions of every distinct supervision (variant) and input, and `fed`,
-            mixtures that follow them where they are no targets, else None. Reward and evaluation need neither.
-        variant: which supervision each run uses.
-        answers: answer token of every input.
-        last: the output that is each input's answer, or None if it is the last one for all.
-        steps: outputs of the longest input.
-        ending: outputs after the answer: 1 with an end token, else 0.
-        task: what says which answers are right.
-        train: rows of the task's inputs each run trains on.
-        held_out: what each run is evaluated on.
-        sees: what each position may attend to, or None for all before it.
     """
 
     prompts: Int[Tensor, "input token"]
-    padding: Int[Tensor, " input"] | None
-    tables: Callable[[], tuple[Tables, Tables | None]]
-    variant: Int[Tensor, " run"]
+    padding: Int[Tensor, " input"] | None  # tokens on the left of each prompt that are padding; None if there are none
+    tables: Callable[[], tuple[Tables, Tables | None]]  # makes `outputs` and `fed`; reward and evaluation need neither
+    variant: Int[Tensor, " run"]  # which supervision each run uses
     answers: Int[Tensor, " input"]
-    last: Int[Tensor, " input"] | None
-    steps: int
-    ending: int
-    task: Task
-    train: list[Int[Tensor, " _"]]
+    last: Int[Tensor, " input"] | None  # the output that is each input's answer; None if it is the last one for all
+    steps: int  # outputs of the longest input
+    ending: int  # outputs after the answer: 1 with an end token, else 0
+    task: Task  # which says what answers are right
+    train: list[Int[Tensor, " _"]]  # inputs that each run trains on
     held_out: HeldOut
-    sees: Mask | None = None
+    sees: Mask | None = None  # what each position may attend to; None for all before it
 
     @property
     def outputs(self) -> Tables:
+        """Target distributions of every distinct supervision (variant) and input."""
         return self.tables()[0]
 
     @property
     def fed(self) -> Tables | None:
+        """Mixtures that follow the outputs where they are no targets."""
         return self.tables()[1]
 
     @property
@@ -136,7 +107,13 @@ class StackData:
         return self.task.renamed is not None
 
     def names(self, keys: Int[Tensor, " key"], batch: int) -> Names:
-        return drawn_names(self.task, keys, batch)
+        """Permutations of the vocabulary that give every name another one, the same in all its roles."""
+        roles = on_device(self.task, "renamed", keys.device)  # (role, name)
+        order = random.bits(keys, batch * roles.shape[1]).view(len(keys), batch, -1).argsort(-1)  # (key, batch, name)
+        table = torch.arange(self.task.vocab_size, device=keys.device).repeat(len(keys), batch, 1)
+        for tokens in roles:
+            table[..., tokens] = tokens[order]
+        return table
 
     def shown(self, index: Rows, names: Names | None) -> Int[Tensor, "run batch token"]:
         prompts = self.prompts[index]
@@ -176,17 +153,6 @@ class StackData:
             for seed, items in zip(seeds, self.train)
         ]
         return torch.stack(rows).view(len(rows), steps, batch).to(self.prompts.device)
-
-
-def drawn_names(task: Task, keys: Int[Tensor, " key"], batch: int) -> Names:
-    """Permutations of the vocabulary that give every name another one, the same in all its roles."""
-    assert task.renamed is not None
-    roles = on_device(task, "renamed", keys.device)  # (role, name)
-    order = random.bits(keys, batch * roles.shape[1]).view(len(keys), batch, -1).argsort(-1)  # (key, batch, name)
-    table = torch.arange(task.vocab_size, device=keys.device).repeat(len(keys), batch, 1)
-    for tokens in roles:
-        table[..., tokens] = tokens[order]
-    return table
 
 
 def renamed_outcomes(outcomes: Outcomes, names: Names) -> Outcomes:
@@ -300,13 +266,7 @@ def shown_outputs(
 
 
 def check_run(spec: Run) -> None:
-    """Raise SpecError for a run that cannot be trained: before anything is trained.
-
-    That is a targets rule, or a rule or task from outside the package, that does not give what it should; a budget or
-    tie rule that the task does not have; targets that exceed the memory; a split without inputs on one of its sides;
-    an embedding table of numbers for a task that has none; masks on attention for one that does not say what its steps
-    read; more tokens than the models have positions.
-    """
+    """Raise SpecError for a run that cannot be trained: before anything is trained."""
     task, supervision = spec.task, spec.supervision
     budget, ties = supervision.budget, supervision.ties
     if is_outside(type(task)):

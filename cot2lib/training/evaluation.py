@@ -22,6 +22,10 @@ from cot2lib.training.data import StackData
 
 TOKENS_AT_ONCE = 2**20  # of all runs, that a GPU decodes at a time
 
+Seeds = Sequence[int] | Int[Tensor, " run"]
+Right = Bool[Tensor, "run input"]
+Entropies = Float[Tensor, "run step"]
+
 
 def parts_at_once(stack: GPT2Stack, positions: int) -> int:
     """How many chunks of `PROMPTS_AT_ONCE` prompts are decoded together: one on a CPU, whose cache it fills."""
@@ -31,7 +35,7 @@ def parts_at_once(stack: GPT2Stack, positions: int) -> int:
 
 
 def rollouts(
-    stack: GPT2Stack, data: StackData, seeds: Sequence[int] | Int[Tensor, " run"], steps: Sequence[Rule]
+    stack: GPT2Stack, data: StackData, seeds: Seeds, steps: Sequence[Rule]
 ) -> Iterator[tuple[Int[Tensor, "run batch"], Bool[Tensor, "run batch"], Rollout]]:
     """Decode every run's held-out inputs in chunks: their rows, which of them are not padding, and the rollout.
 
@@ -54,9 +58,7 @@ def rollouts(
         yield index, real, rollout
 
 
-def evaluate(
-    stack: GPT2Stack, data: StackData, seeds: Sequence[int] | Int[Tensor, " run"], steps: Sequence[Rule]
-) -> dict[str, list]:
+def evaluate(stack: GPT2Stack, data: StackData, seeds: Seeds, steps: Sequence[Rule]) -> dict[str, list]:
     """Self-fed decoding of every run's held-out inputs by the rules of its steps.
 
     Returns per-run lists: `correct_a`, `correct_b`, right answers in the two halves of the validation
@@ -66,9 +68,7 @@ def evaluate(
 
 
 @torch.no_grad()
-def measured(
-    stack: GPT2Stack, data: StackData, seeds: Sequence[int] | Int[Tensor, " run"], steps: Sequence[Rule]
-) -> tuple[Bool[Tensor, "run input"], Float[Tensor, "run step"]]:
+def measured(stack: GPT2Stack, data: StackData, seeds: Seeds, steps: Sequence[Rule]) -> tuple[Right, Entropies]:
     """Which answers are right, padding included, and the mean entropies, as tensors of the device."""
     right, entropies, existing = [], [], []
     for index, real, rollout in rollouts(stack, data, seeds, steps):
@@ -82,9 +82,7 @@ def measured(
     return torch.cat(right, 1), (entropy * there).sum(1) / there.sum(1)
 
 
-def summary(
-    data: StackData, right: Bool[Tensor, "run input"], entropies: Float[Tensor, "run step"]
-) -> dict[str, list]:
+def summary(data: StackData, right: Right, entropies: Entropies) -> dict[str, list]:
     """The lists that `evaluate` returns; right answers to held-out inputs include the padding."""
     held_out = data.held_out
     right = right & held_out.real

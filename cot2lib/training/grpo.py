@@ -32,7 +32,6 @@ and we know no public code of it. Here the embeddings and both residual branches
 
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -52,18 +51,6 @@ from cot2lib.training.trainer import StackTrainer
 Densities = list[Float[Tensor, "run rollout _ _"]]  # of the thoughts, (step, draw), and of the answer, (1, 1)
 Traces = Float[Tensor, "run rollout"]
 There = Bool[Tensor, "run rollout step"] | None
-
-
-@runtime_checkable
-class Terms(Protocol):
-    """How densities become a value to minimise, see `cot2lib.losses`; specs of runs have these fields."""
-
-    @property
-    def ratio(self) -> str: ...
-    @property
-    def clip(self) -> float: ...
-    @property
-    def kl(self) -> float: ...
 
 
 def densities(
@@ -91,10 +78,12 @@ def replayed(
 
 
 def objective(
-    spec: Terms,
     new: Densities,
     old: Densities,
     advantages: Traces,
+    ratio: str = "geometric",
+    clip: float = 0.1,
+    kl: float = 0.0,
     reference: Densities | None = None,
     there: There = None,
     together: int = 1,
@@ -102,18 +91,19 @@ def objective(
     """The value to minimise: minus the surrogate, plus kl times the divergence, mean over steps and rollouts.
 
     Args:
-        spec: ratio, clip and weight of the divergence.
         new, old, reference: log-densities under the current policy, which carry the gradient, under the policy that
             wrote the rollouts, and under the start.
         advantages: of every rollout.
+        ratio, clip: as in `losses.surrogate`.
+        kl: weight of the divergence from the reference.
         there: which steps a rollout has; None if all have all.
         together: neighbouring rollouts whose steps weigh alike, whatever the length of each.
     """
     parts = []
     for place in range(len(new)):
-        value = losses.surrogate(new[place], old[place], advantages, spec.ratio, spec.clip)  # (run, rollout, step)
+        value = losses.surrogate(new[place], old[place], advantages, ratio, clip)  # (run, rollout, step)
         if reference is not None:
-            value = value - spec.kl * losses.kl_estimate(new[place], reference[place], spec.ratio)
+            value = value - kl * losses.kl_estimate(new[place], reference[place], ratio)
         parts.append(value)
     values = torch.cat(parts, dim=2)
     if there is None:
@@ -122,33 +112,8 @@ def objective(
     return -losses.mean_of_steps(*joined).mean(1)
 
 
-def improve(
-    replay: Callable[[], Densities],
-    objective: Callable[[Densities, Densities], Float[Tensor, " run"]],
-    descend: Callable[[Float[Tensor, " run"]], None],
-    updates: int = 1,
-    old: Densities | None = None,
-) -> None:
-    """Descend `updates` times on rollouts that are written and rewarded.
-
-    `replay` gives the log-densities of what they drew under the current policy, with gradients, and `objective` is of
-    these and those under the policy that wrote them, `old`. By default that is the first replay, so that at equal
-    weights every ratio is exactly one.
-    """
-    for _ in range(updates):
-        new = replay()
-        old = [part.detach() for part in new] if old is None else old
-        descend(objective(new, old))
-
-
 class GRPOTrainer(StackTrainer):
-    """Trains policy-gradient runs of one shape together.
-
-    Args:
-        specs: runs whose `shape()` agree (`cot2lib.specs.GRPOSpec`).
-        start: their starts' trained models, in order.
-        device: where to train.
-    """
+    """Trains policy-gradient runs of one shape together, from their starts' trained models, in order."""
 
     looks_first = True
     spec: GRPOSpec
@@ -186,9 +151,20 @@ class GRPOTrainer(StackTrainer):
             if self.recipe.dropout:  # it is on in the current policy alone, so the old one needs a forward of its own
                 old = self.replayed(self.stack, *given)
         replay = partial(self.replayed, self.stack, *given, self.dropout())
-        minimised = partial(self.objective, advantages=advantages, reference=reference, there=rollout.there)
-        improve(replay, minimised, self.descend, self.spec.updates, old)
+        self.improve(replay, old, advantages=advantages, reference=reference, there=rollout.there)
         return 1 - rewards.mean(1)
+
+    def improve(self, replay: Callable[[], Densities], old: Densities | None, **terms) -> None:
+        """Descend `updates` times on rollouts that are written and rewarded.
+
+        `replay` gives the log-densities of what they drew under the current policy, with gradients; `old` are those
+        under the policy that wrote them. By default that is the first replay, so that at equal weights every ratio is
+        exactly one. The other terms are of `objective`.
+        """
+        for _ in range(self.spec.updates):
+            new = replay()
+            old = [part.detach() for part in new] if old is None else old
+            self.descend(self.objective(new, old, **terms))
 
     def roll_out(self, index: Int[Tensor, "run batch"], names: Names | None = None) -> Rollout:
         """`group` traces of every prompt, side by side."""
@@ -216,7 +192,8 @@ class GRPOTrainer(StackTrainer):
     ) -> Float[Tensor, " run"]:
         """The value that one of a batch's updates minimises, per run; the share of clipped ratios is noted."""
         self.log_clipping(new, old, there)
-        return objective(self.spec, new, old, advantages, reference, there)
+        spec = self.spec
+        return objective(new, old, advantages, spec.ratio, spec.clip, spec.kl, reference, there)
 
     @torch.no_grad()
     def log_clipping(self, new: Densities, old: Densities, there: There = None) -> None:
@@ -256,10 +233,7 @@ def check_start(specs: Sequence[GRPOSpec], start: GPT2Stack) -> None:
 class SequenceMasks(Dropout):
     """Dropout multipliers that every sequence of a batch keeps at all positions, the same in every pass.
 
-    Args:
-        keys: one per run.
-        batch, d_model: sequences, and coordinates of each.
-        probability: of a zero.
+    `batch` is the number of sequences, `d_model` that of their coordinates.
     """
 
     def __init__(self, keys: Int[Tensor, " run"], batch: int, d_model: int, probability: float):
@@ -283,10 +257,9 @@ class MaskedTrainer(GRPOTrainer):
 
     def update(self, index: Int[Tensor, "run batch"]) -> Float[Tensor, " run"]:
         """Think and answer under masks, reward, and descend `updates` times; returns the share of failed rollouts."""
-        names = self.names(index)
+        names, rows = self.names(index), index.repeat_interleave(self.group, 1)  # (run, rollout)
         prompts = self.data.shown(index, names).repeat_interleave(self.group, 1)
-        given = self.data.padding_of(index), self.data.last_of(index)
-        padding, last = (None if x is None else x.repeat_interleave(self.group, 1) for x in given)
+        padding, last = self.data.padding_of(rows), self.data.last_of(rows)
         masks = SequenceMasks(
             random.fold(self.dropout_keys, self.step), prompts.shape[1], self.stack.shape["d_model"], self.spec.mask
         )
@@ -300,5 +273,5 @@ class MaskedTrainer(GRPOTrainer):
             again = first.pop() if first else written()
             return [ANSWER.log_densities(at_last(again.logits, last), answers)]
 
-        improve(replay, partial(self.objective, advantages=advantages), self.descend, self.spec.updates)
+        self.improve(replay, None, advantages=advantages)
         return 1 - rewards.mean(1)

@@ -55,12 +55,10 @@ def batch_loss(
     """Loss of one batch per run, mean over the batch (paper, eqs. cont-obj and discrete-obj).
 
     Args:
-        stack: the models.
         spec: any run of the stack; its supervision says what is scored, its thought rule what is fed.
         batch: prompts, targets, and what is fed where that is another thing.
         own: how many leading thoughts the models make themselves; the rest are the teacher's.
         end: how many leading outputs are scored, where a curriculum says so; None for all.
-        dropout: multipliers of this step, or none.
     """
     supervision, targets = spec.supervision, batch.outputs  # (run, batch, step, vocab)
     options: dict[str, Any] = dict(
@@ -90,12 +88,7 @@ def _no_draws(count: int) -> Float[Tensor, "run batch draw"]:
 
 
 class SupervisedTrainer(StackTrainer):
-    """Trains supervised runs of one shape together. Runs of one training share a model, which each reads by its rule.
-
-    Args:
-        specs: runs whose trainings' `shape()` agree.
-        device: where to train.
-    """
+    """Trains supervised runs of one shape; runs of one training share a model, which each reads by its rule."""
 
     def __init__(self, specs: Sequence[Run], device: torch.device | str = "cpu"):
         once = trained_once(specs)

@@ -52,25 +52,17 @@ def learning_rates(recipe: Recipe, start: int, steps: int) -> Float[Tensor, " st
 
 @dataclass
 class Progress:
-    """The products of training so far, saved in checkpoints and in finished stacks.
+    """The products of training so far, saved in checkpoints and in finished stacks."""
 
-    Attributes:
-        step: steps taken.
-        first_losses: losses of the first 20 steps, (training, step).
-        curves: one dict per evaluation: its step, and lists of all runs.
-        seconds: wall time spent training and evaluating.
-        loss_sum, loss_steps: training loss since the last evaluation.
-    """
-
-    step: int = 0
-    first_losses: list[list[float]] = field(default_factory=list)
-    curves: list[dict] = field(default_factory=list)
-    seconds: float = 0.0
-    loss_sum: list[float] = field(default_factory=list)
+    step: int = 0  # steps taken
+    first_losses: list[list[float]] = field(default_factory=list)  # of the first 20 steps, (training, step)
+    curves: list[dict] = field(default_factory=list)  # of each evaluation its step, and lists of all runs
+    seconds: float = 0.0  # spent training and evaluating
+    loss_sum: list[float] = field(default_factory=list)  # since the last evaluation
     loss_steps: int = 0
 
 
-class Captured(Generic[T]):
+class GraphedCallable(Generic[T]):
     """A function without arguments, as a GPU repeats it: eager in its first calls, then captured once as a CUDA graph,
     and replayed as one launch.
 
@@ -111,7 +103,7 @@ class Engine:
 
     def __init__(self, trainer: "StackTrainer"):
         self.trainer: StackTrainer = weakref.proxy(trainer)  # not to keep it, and a GPU's memory with it
-        self.repeated: dict[Hashable, Captured] = {}  # in this phase
+        self.repeated: dict[Hashable, GraphedCallable] = {}  # in this phase
 
     @property
     def threads(self) -> int:
@@ -135,31 +127,17 @@ class Engine:
         """Work that is done again and again in a phase, under its name; captured on CUDA."""
         if self.trainer.device.type != "cuda":
             return work
-        return self.repeated.setdefault(name, Captured(work))
+        return self.repeated.setdefault(name, GraphedCallable(work))
 
 
 class StackTrainer(ABC):
-    """Trains runs of one shape together.
-
-    Args:
-        specs: the runs, alike but for what their kind lets differ.
-        stack: the models as training starts, one of each training (`trained_once`).
-        data: what these are trained on and evaluated on.
-
-    Attributes:
-        asked: all runs.
-        specs: one run of each training.
-        model_of: the model of each run that is asked for.
-        engine: what takes the steps.
-        blocks: neighbouring runs with one learning rate.
-        moments: AdamW's state, of every block and, in it, of every parameter that is trained.
-    """
+    """Trains runs of one shape together; the stack has the models as training starts, one of each training."""
 
     group = 1  # branches of each input of a batch
     looks_first = False  # whether runs are evaluated before their first step
 
     def __init__(self, specs: Sequence[Run], stack: GPT2Stack, data: StackData):
-        self.asked, self.specs = list(specs), trained_once(specs)
+        self.asked, self.specs = list(specs), trained_once(specs)  # all runs, and one of each training
         trainings = [spec.training for spec in self.specs]
         self.model_of = [trainings.index(spec.training) for spec in self.asked]
         self.spec, self.recipe = specs[0], specs[0].recipe
@@ -187,8 +165,8 @@ class StackTrainer(ABC):
             parameter.grad = gradient
         peaks = [spec.recipe.lr for spec in self.specs]
         edges = [0, *(run for run in range(1, runs) if peaks[run] != peaks[run - 1]), runs]
-        self.blocks = [slice(first, last) for first, last in pairwise(edges)]
-        self.moments = [
+        self.blocks = [slice(first, last) for first, last in pairwise(edges)]  # neighbours with one learning rate
+        self.moments = [  # AdamW's state, of every block and, in it, of every parameter that is trained
             {"step": torch.zeros((), device=device)}
             | {name: torch.zeros_like(parameter.detach()[block]) for name in ("exp_avg", "exp_avg_sq")}
             for block in self.blocks

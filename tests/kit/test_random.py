@@ -16,10 +16,10 @@ def splitmix(x):
         return x ^ (x >> np.uint64(31))
 
 
-def test_mix_is_splitmix64():
+def test_hash_is_splitmix64():
     values = torch.tensor([0, 1, -1, 42, 2**62, -(2**63)])
     expected = [splitmix(v % 2**64) for v in values.tolist()]
-    assert random.mix(values).tolist() == np.array(expected).astype(np.int64).tolist()
+    assert random.splitmix64(values).tolist() == np.array(expected).astype(np.int64).tolist()
 
 
 def test_draws_are_pinned():

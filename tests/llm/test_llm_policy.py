@@ -140,9 +140,7 @@ def test_step_rewards_in_order_scales_and_draws_anew(tokenizer, monkeypatch):
     monkeypatch.setattr(policy, "respond", lambda *given: seen.append(given[3]) or respond_(*given))
     monkeypatch.setattr(policy.answers, "rewards", lambda texts, right: [next(share) for _ in texts])
     gains = []
-    monkeypatch.setattr(
-        made, "objective", lambda *_, advantages, **__: gains.append(advantages) or torch.zeros(1, requires_grad=True)
-    )
+    monkeypatch.setattr(made, "objective", lambda *given: gains.append(given[3]) or torch.zeros(1, requires_grad=True))
     logged = made.step(), made.step()
     assert [entry["reward"] for entry in logged] == [0.25, 1.0] and not torch.equal(*seen)
     expected = torch.tensor([-(3**0.5), *[3**-0.5] * 3, *[0.0] * 8])

@@ -9,7 +9,7 @@ transformers = pytest.importorskip("transformers")
 
 def model(**options):
     torch.manual_seed(0)
-    shape = dict(vocab_size=11, n_positions=6, n_embd=8, n_layer=2, n_head=2, bos_token_id=None, eos_token_id=None)
+    shape = dict(vocab_size=11, n_positions=6, n_embd=8, n_layer=2, n_head=4, bos_token_id=None, eos_token_id=None)
     return transformers.GPT2LMHeadModel(transformers.GPT2Config(**shape | options)).eval()
 
 

@@ -22,7 +22,7 @@ from cot2lib.specs import Model, Recipe, Supervision
 from cot2lib.specs import Supervision as Shown
 from cot2lib.tasks import MNNS, ProntoQA, ProsQA
 from cot2lib.testing import check_rule, check_task
-from cot2lib.thoughts import Always, Dirichlet, Edited, Gaussian, Gumbel, Hidden, Systematic, ZeroSlot
+from cot2lib.thoughts import Always, Dirichlet, Gaussian, Gumbel, Hidden, Systematic, ZeroSlot
 
 MANY, PARTS = 2000, 20
 TASK = MNNS(1, 3, 3)
@@ -202,7 +202,7 @@ RIGHT = (
 
 
 def test_what_is_right_is_not_refused():
-    assert {type(rule) for rule in RIGHT} | {Systematic, Edited} == registered("thoughts")
+    assert {type(rule) for rule in RIGHT} | {Systematic} == registered("thoughts")
     for rule in (Mine(), *RIGHT, Systematic(3), Dirichlet(20.0, 0.0, most=None)):
         check_rule(rule, 20, 8)
     for task in (Ragged(), MNNS(1, 4, 3), ProsQA(inputs=20), ProntoQA(inputs=20, grammar="sentences")):

@@ -8,9 +8,7 @@ from cot2lib import passk, policy_gradient, spec
 from cot2lib.errors import CoT2Error
 from cot2lib.llm import gsm8k, models
 from cot2lib.llm.policy import PolicyRecipe
-from cot2lib.llm.responses import Plan, Prompts
 from cot2lib.llm.settings import LanguageRun
-from cot2lib.llm.stories import stories
 from cot2lib.model import GPT2Stack
 from cot2lib.study import (
     capacity,
@@ -119,16 +117,8 @@ REFUSALS = [
     ("thought=Base", lambda: PolicyRecipe(**QUICK | dict(thoughts=2), thought=Base())),
     ("a rule that samples and has a density", lambda: PolicyRecipe(**QUICK | dict(thoughts=2), thought=Discrete())),
     ("the small model knows the words of stories alone", lambda: LanguageRun(PolicyRecipe(**QUICK), data="gsm8k")),
-    ("most=0", lambda: Plan(Base(), 1, 0)),
-    ("thoughts=-1", lambda: Plan(Base(), -1, 1)),
-    ("a prompt is empty", lambda: Prompts.of(lambda ids: {"input_ids": ids}, [[]])),
-    ("a prompt is empty", lambda: Prompts.of(lambda ids: {"input_ids": ids}, [])),
-    ("part='x'", lambda: gsm8k.load("x", "nowhere")),
     ("train.jsonl: No such file", lambda: gsm8k.load("training", "nowhere")),
     ("copy FOLDER here", lambda: models.pretrained("nowhere")),
-    ("count=0", lambda: stories(0, 1)),
-    ("steps=0", lambda: stories(1, 0)),
-    ("part='x'", lambda: stories(1, 1, "x")),
 ]
 
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragged import Ragged
 
+from cot2lib import targets
 from cot2lib.errors import SpecError
 from cot2lib.kit import random
 from cot2lib.specs import Supervision, to_data
@@ -25,7 +26,6 @@ from cot2lib.targets import (
     PathAhead,
     Renamed,
     Rotated,
-    Shares,
     Shown,
     Shuffled,
     Smoothed,
@@ -41,10 +41,9 @@ from cot2lib.training.data import check_run
 SUMS, WORDS = MNNS(1, 5, 3), replace(ProsQA(inputs=200), frontier="complete")
 PATH = Frontier(1, "plus-first")
 RULES = (
-    Frontier(), PATH, DrawnState(), DrawnState(FreshPath(2)), FreshPath(), FreshPath(4), Rotated(), Rotated(by=2),
-    Renamed(), Renamed(DrawnState()), Shuffled(), Shuffled(FreshPath()), WrongStates(), Uniform(), Smoothed(),
-    Geometric(), PathAhead(), Arrow(), Apart(Frontier(), FreshPath(8)), Apart(DrawnState(), Frontier()),
-    Apart(Smoothed(), PATH),
+    Frontier(), PATH, DrawnState(), FreshPath(), FreshPath(4), Rotated(), Renamed(), Shuffled(), WrongStates(),
+    Uniform(), Smoothed(), Geometric(), PathAhead(), Arrow(), Apart(Frontier(), FreshPath(8)),
+    Apart(DrawnState(), Frontier()), Apart(Smoothed(), PATH),
 )  # fmt: skip
 
 
@@ -58,12 +57,12 @@ def visits(task=SUMS, rows=None, seed=42, step=0, repeats=1):
 def test_what_is_left_of_a_path_weighs_less_the_later_it_comes():
     task = MNNS(1, 3, 3)
     (row,) = (task.digits == torch.tensor([1, 2, 1])).all(1).nonzero()[0].tolist()  # 1, -1, 0
-    first, second, last = PathAhead(0.5)(visits(task, [row])).scored[0]
-    whole = 1 + 0.5 + 0.25
+    first, second, last = PathAhead()(visits(task, [row])).scored[0]
+    whole = 1 + 0.9 + 0.81
     assert {task.tokens[i]: round(whole * float(first[i]), 6) for i in first.nonzero()[:, 0]} == {
-        "S1": 1.0, "S-1": 0.5, "S0": 0.25,
+        "S1": 1.0, "S-1": 0.9, "S0": 0.81,
     }  # fmt: skip
-    assert second[task.state_id(-1)] == pytest.approx(2 / 3) and last[task.state_id(0)] == 1
+    assert second[task.state_id(-1)] == pytest.approx(1 / 1.9) and last[task.state_id(0)] == 1
 
 
 @pytest.mark.parametrize("task", [SUMS, MNNS(1, 3, 4), WORDS, Ragged(2)], ids=["sums", "longer", "graphs", "ragged"])
@@ -217,30 +216,17 @@ def test_names_are_one_permutation_for_each_step():
     assert not torch.equal(Renamed()(visits(seed=42, rows=[0])).scored, Renamed()(visits(seed=43, rows=[0])).scored)
 
 
-@dataclass(frozen=True)
-class Seen(Shares):
-    """The frontier, with a note of which rows were asked for."""
-
-    def weights(self, visits):
-        ASKED.extend(visits.rows.tolist())
-        return Frontier().weights(visits)
-
-
-ASKED = []
-
-
 @pytest.mark.parametrize("task", [SUMS, Ragged(3)], ids=["sums", "ragged"])
-def test_another_example_is_one_that_is_trained_on(task):
+def test_another_example_is_one_that_is_trained_on(task, monkeypatch):
+    asked, frontier = [], Frontier.weights
+    monkeypatch.setattr(Frontier, "weights", lambda rule, visits: asked.append(visits.rows) or frontier(rule, visits))
     seen = visits(task)
-    ASKED.clear()
-    Shuffled(Seen())(seen)
-    assert sorted(ASKED) == seen.train.tolist(), "each stands for one"
-    assert all(one != other for one, other in zip(ASKED, seen.rows.tolist()))
-    assert torch.equal(steps_of(task, torch.tensor(ASKED)), steps_of(task, seen.rows))
-    there = set(ASKED)
-    ASKED.clear()
-    Shuffled(Seen())(visits(task, seed=43))
-    assert set(ASKED) != there, "another split"
+    for one in (seen, visits(task, seed=43)):
+        Shuffled()(one)
+    there, other = asked
+    assert sorted(there.tolist()) == seen.train.tolist(), "each stands for one"
+    assert (there != seen.rows).all() and torch.equal(steps_of(task, there), steps_of(task, seen.rows))
+    assert set(other.tolist()) != set(there.tolist()), "another split"
 
 
 def test_no_other_example():
@@ -250,14 +236,15 @@ def test_no_other_example():
         Shuffled()(alone)
 
 
-def test_wrong_states_have_the_shares_of_the_right_ones():
+def test_wrong_states_have_the_shares_of_the_right_ones(monkeypatch):
     seen = visits(WORDS)
     wrong, right = (rule(seen).scored[:, :2] for rule in (WrongStates(), Frontier()))
     assert not (wrong * right).any()
     assert torch.equal(wrong.sort(-1).values, right.sort(-1).values)
     assert not wrong[..., ~torch.isin(torch.arange(WORDS.vocab_size), WORDS.state_ids)].any()
+    monkeypatch.setattr(targets, "FRONTIER", Uniform())
     with pytest.raises(SpecError, match="reaches most of the 13 states"):
-        WrongStates(Uniform())(visits(MNNS(1, 2, 3)))
+        WrongStates()(visits(MNNS(1, 2, 3)))
 
 
 def test_smoothed_paths_have_the_frontiers_entropy():
@@ -269,12 +256,10 @@ def test_smoothed_paths_have_the_frontiers_entropy():
 
 
 def test_weights_that_fall_geometrically():
-    weights, kept = (rule(visits()).scored[:, 1] for rule in (Geometric(0.5), Frontier()))
+    weights, kept = (rule(visits()).scored[:, 1] for rule in (Geometric(), Frontier()))
     for row in range(20):
         values = weights[row][kept[row] > 0]
         assert torch.allclose(values[1:] / values[:-1], torch.tensor(0.5, dtype=torch.float64))
-    flat = Geometric(1.0)(visits()).scored[:, 1]
-    assert torch.allclose(flat[flat > 0], (1 / (kept > 0).sum(-1, keepdim=True)).double().expand_as(flat)[flat > 0])
 
 
 def test_the_arrow_is_the_prompts_last_token():
@@ -332,7 +317,7 @@ def frontier(visits):
 FAULTS = {
     "is a float64 tensor of shape": lambda v: Shown(frontier(v)[:, :-1], frontier(v)),
     "is of type list; give a float64 tensor": lambda v: Shown(frontier(v), [1]),
-    "gives a Tensor; give cot2lib.targets.Shown": frontier,
+    "is of type Tensor; give cot2lib.targets.Shown": frontier,
     "scored are not finite": lambda v: Shown(frontier(v) * float("nan"), frontier(v)),
     "scored fall to -1": lambda v: Shown(-frontier(v), frontier(v)),
     "fed fall to -1": lambda v: Shown(frontier(v), -frontier(v)),

@@ -11,7 +11,7 @@ from cot2lib.specs.profiles import grpo, spec
 from cot2lib.tasks import ProntoQA, ProsQA
 from cot2lib.tasks.reachability import SPECIALS
 from cot2lib.thoughts import MTS
-from cot2lib.training.data import drawn_names, renamed, stack_data
+from cot2lib.training.data import renamed, stack_data
 from cot2lib.training.fused import preferred
 from cot2lib.training.grpo import GRPOTrainer
 from cot2lib.training.supervised import SupervisedTrainer, build_stack
@@ -40,7 +40,7 @@ def test_new_names_are_the_same_in_prompt_targets_and_answer():
 
 def test_a_name_keeps_its_roles_together():
     task = ProntoQA(inputs=60, reading="sign")
-    names = drawn_names(task, random.run_keys([1], Site.NAMES), 5)
+    names = stack_data([spec(task=task)], "cpu").names(random.run_keys([1], Site.NAMES), 5)
     first, *others = (names[..., tokens] - tokens[0] for tokens in task.renamed)
     assert len(others) == 2 and all(torch.equal(first, other) for other in others)
 

@@ -81,12 +81,12 @@ def test_published_is_one_task_wherever_its_file_lies(tmp_path):
 def test_what_is_downloaded_is_checked_and_kept(tmp_path, monkeypatch):
     """From a local address the true file comes once; another one with its name is refused."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(module, "ADDRESS", QUESTIONS.parent.as_uri() + "/{}")
+    monkeypatch.setattr(module, "ADDRESS", QUESTIONS.as_uri())
     pooch = pytest.importorskip("pooch")
     copied = lambda url, output, _pooch: Path(output).write_bytes(Path(url.removeprefix("file://")).read_bytes())
     monkeypatch.setattr(pooch.core, "choose_downloader", lambda *_, **__: copied)
     assert published(fetch()).size == 300
-    monkeypatch.setattr(module, "ADDRESS", (tmp_path / "{}").as_uri().replace("%7B%7D", "{}"))
+    monkeypatch.setattr(module, "ADDRESS", (tmp_path / QUESTIONS.name).as_uri())
     assert fetch().read_bytes() == QUESTIONS.read_bytes()  # from the cache
     (tmp_path / "prosqa_valid.json").write_text("[]")
     fetch().unlink()

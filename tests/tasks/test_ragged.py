@@ -197,7 +197,7 @@ def test_policy_gradients_weigh_the_steps_of_every_rollout_by_hand():
     generator = torch.Generator().manual_seed(0)
     away = lambda part: part.detach() - 0.2 * torch.rand(part.shape, generator=generator)  # another gap at every step
     old, reference = ([away(part) for part in new] for _ in range(2))
-    value = objective(run, new, old, advantages, reference, rollout.there)
+    value = objective(new, old, advantages, kl=run.kl, reference=reference, there=rollout.there)
     total = 0.0
     for place, length in enumerate(steps):
         part = []

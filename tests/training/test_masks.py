@@ -80,10 +80,10 @@ def test_several_updates_think_again(monkeypatch):
     drawn = []
     monkeypatch.setattr(one, "decode", lambda *given, **options: drawn.append(decode(*given, **options)) or drawn[-1])
     one.advance(1)
-    assert seen[0][1][0].unflatten(1, (-1, 8)).std(2).min() > 0, "rollouts of a prompt differ"
+    assert seen[0][0][0].unflatten(1, (-1, 8)).std(2).min() > 0, "rollouts of a prompt differ"
     assert not torch.equal(drawn[0].weights[:, :, 0], drawn[1].weights[:, :, 0])
     found = ANSWER.log_densities(drawn[1].logits[:, :, -1:], drawn[0].answers[:, :, None, None])
-    assert torch.equal(seen[1][1][0], found)
+    assert torch.equal(seen[1][0][0], found)
 
 
 def test_the_share_of_dropped_coordinates():

@@ -99,7 +99,7 @@ def test_the_divergence_counts_at_every_step(place, ratio, power):
     reference[place] = new[place] + torch.tensor(away)[None, :, None]
     gaps = [sum(gap) * (power if len(gap) > 1 else 1.0) for gap in away]
     expected = 0.5 * sum(math.exp(x) - x - 1 for x in gaps) / 4
-    found = objective(run_of(ratio=ratio, kl=0.5), new, new, torch.tensor([[1.0, -1.0]]), reference)
+    found = objective(new, new, torch.tensor([[1.0, -1.0]]), ratio, kl=0.5, reference=reference)
     assert found.item() == pytest.approx(expected, abs=1e-6) and expected > 0.003
 
 

@@ -1,4 +1,4 @@
-"""Edits of thoughts by exact oracles: which states are reached, which lead on, and what a changed mixture does."""
+"""Exact oracles: which states are reached, which lead on, and a rule from outside that feeds what one says."""
 
 import itertools
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ from cot2lib.runs.collect import collect
 from cot2lib.specs import from_data, to_data
 from cot2lib.supervision import ancestors, hindsight_targets, mirrored, reachable
 from cot2lib.tasks import MNNS, ProsQA, Task
-from cot2lib.thoughts import Always, Base, Discrete, Edit, Edited, Hidden
+from cot2lib.thoughts import Always, Base, Rule, Thought
 from cot2lib.training.data import stack_data
 from cot2lib.training.supervised import SupervisedTrainer, build_stack
 
@@ -57,38 +57,38 @@ def test_mirrors_are_sums_of_the_other_sign():
 
 
 @dataclass(frozen=True)
-class Exact(Edit):
-    """The hindsight target of the step in place of the thought, from a step on."""
+class Exact(Rule):
+    """The hindsight target of the step in place of the base thought, from a step on."""
 
     task: Task
     first: int = 0
 
-    def __call__(self, weights, state):
-        if state.step < self.first:
-            return weights
-        targets = hindsight_targets(self.task)[state.rows, state.step].float()
-        return targets.expand_as(weights)
+    def __call__(self, state):
+        weights = state.logits.softmax(-1)
+        if state.rows is None or state.step < self.first:
+            return Thought(weights)
+        return Thought(hindsight_targets(self.task)[state.rows, state.step].float().expand_as(weights))
 
 
-def test_an_edit_knows_the_step_and_the_inputs():
+def test_a_rule_knows_the_step_and_the_inputs():
     """Fed the exact frontier, a model answers as under its teacher; samples of an input lie side by side."""
     run = short()
     stack, data = build_stack([run]), stack_data([run], "cpu")
     rows = data.held_out.index[:, :10]
-    edited = Edited(Base(), Exact(TASK))
+    edited = Exact(TASK)
     made = decode(stack, data.prompts[rows], rules(edited, 3), rows=rows, samples=2)
     for sample in range(2):
         fed = made.weights[0, sample::2, :2]
         assert torch.equal(fed, hindsight_targets(TASK, rows=rows[0])[:, :2].float())
-    later = decode(stack, data.prompts[rows], rules(Edited(Base(), Exact(TASK, 1)), 3), rows=rows)
+    later = decode(stack, data.prompts[rows], rules(Exact(TASK, 1), 3), rows=rows)
     plain = decode(stack, data.prompts[rows], rules(Base(), 3))
     assert torch.equal(later.weights[:, :, 0], plain.weights[:, :, 0])
     assert torch.equal(later.weights[:, :, 1], made.weights[:, ::2, 1])
 
 
-def test_an_edited_run_is_evaluated_on_its_inputs(store, nothing_shipped, tmp_path):
-    run = replace(short(), thought=Edited(Base(), Exact(TASK)))
-    assert run.thought.label == "Edited(rule=Base, edit=Exact(task=MNNS(high=5, length=3)))"
+def test_a_run_by_an_oracle_is_evaluated_on_its_inputs(store, nothing_shipped, tmp_path):
+    run = replace(short(), thought=Exact(TASK))
+    assert run.thought.label == "Exact(task=MNNS(high=5, length=3))"
     row = runs.run([run, short()], device="cpu").set_index("id")
     stack, data = runs.load(run, missing="error"), stack_data([run], "cpu")
     found = evaluate(stack, data, [run])
@@ -102,26 +102,24 @@ def test_an_edited_run_is_evaluated_on_its_inputs(store, nothing_shipped, tmp_pa
         collect("mine.quick", [run], folder=tmp_path)
 
 
-def test_an_edit_from_outside_is_never_captured(monkeypatch):
+def test_a_rule_from_outside_is_never_captured(monkeypatch):
     """Its thoughts are looked at on the CPU, which a CUDA graph could not wait for."""
     trainer = SupervisedTrainer([short()])
     monkeypatch.setattr(trainer.engine, "repeat", lambda name, work: pytest.fail("captured"))
-    assert trainer.engine.decoded(rules(Edited(Base(), Exact(TASK)), 3))["correct_a"]
+    assert trainer.engine.decoded(rules(Exact(TASK), 3))["correct_a"]
 
 
 @dataclass(frozen=True)
-class Doubled(Edit):
-    def __call__(self, weights, state):
-        return 2 * weights
+class Doubled(Rule):
+    def __call__(self, state):
+        return Thought(2 * state.logits.softmax(-1))
 
 
-def test_what_cannot_be_edited():
-    run = replace(short(), thought=Edited(Base(), Doubled()))
+def test_what_is_no_mixture_is_named():
+    run = replace(short(), thought=Doubled())
     stack, data = build_stack([run]), stack_data([run], "cpu")
-    with pytest.raises(SpecError, match=r"rule Edited: weights add up to 1\.\.2; a mixture's to 1"):
+    with pytest.raises(SpecError, match=r"rule Doubled: weights add up to 1\.\.2; a mixture's to 1"):
         evaluate(stack, data, [run])
-    with pytest.raises(SpecError, match="Hidden feeds no mixture"):
-        evaluate(stack, data, [replace(run, thought=Edited(Hidden(), Doubled()))])
 
 
 def test_always_feeds_its_token():
@@ -130,4 +128,3 @@ def test_always_feeds_its_token():
     made = decode(stack, data.prompts[:4][None], rules(Always(3), 3))
     assert (made.weights[:, :, :2].argmax(-1) == 3).all() and made.weights.sum(-1).eq(1).all()
     assert torch.equal(made.answers, made.logits[:, :, -1].argmax(-1))
-    assert Edited(Discrete(1.0), Doubled()).samples is False
