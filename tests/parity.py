@@ -1,6 +1,5 @@
 """The same runs by torch and by the fused engine, and what must agree between the two."""
 
-import numpy as np
 import pytest
 import torch
 from builders import weights_of
@@ -50,12 +49,6 @@ def stop_at_a_checkpoint(monkeypatch, run, **options):
         patch.setattr(stores, "pause", lambda spent: -1)
         patch.setattr(stores.Entry, "save", interrupted)
         runs.run([run], device="cpu", **options)
-
-
-def multipliers(fused, begin, end):
-    """Dropout multipliers of the last step's lanes from `begin` to `end`."""
-    lanes, dropped = fused.engine.works[0][0].draws.view(np.uint16)[begin:end], fused.recipe.dropout
-    return torch.from_numpy((lanes >= round(dropped * 2**16)) * np.float32(1 / (1 - dropped)))
 
 
 def gradients(trainer):

@@ -1,4 +1,4 @@
-"""The fused engine against the torch stack: gradients, dropout bits, losses, evaluation, and who trains what.
+"""The fused engine against the torch stack: gradients, losses, evaluation, and who trains what.
 
 `tests/test_contracts.py` asks of every kind of run that both agree in a few steps; here shapes are drawn.
 """
@@ -16,7 +16,7 @@ from builders import some, weights_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kinds import DRAWN, FIXED, KINDS, reward, supervised
-from parity import assert_same_step, both, by_torch, multipliers, stop_at_a_checkpoint
+from parity import assert_same_step, both, by_torch, stop_at_a_checkpoint
 from ragged import Ragged
 
 from cot2lib import runs
@@ -99,23 +99,6 @@ HEADS_OF_SIX, HEADS_OF_TEN = (spec("cot2", "paper", d_model=d, layers=4, heads=4
 )
 def test_every_gradient_is_torchs_at_the_ends(run):
     assert_same_step(run)
-
-
-OWN = [supervised(rule, feeding="self") for rule in (Base(), Hidden(), ZeroSlot())]
-
-
-@pytest.mark.parametrize("run", [short(), *OWN], ids=["teacher", "Base", "Hidden", "ZeroSlot"])
-def test_dropout_bits_of_every_pass_are_torchs(run):
-    torch_, fused_ = both(run)
-    fused_.advance(3)
-    torch_.step.fill_(2)
-    drawn, parts = torch_.dropout(), fused_.engine.passes(fused_.phase[0])
-    assert len(parts) == {"teacher": 1, ZeroSlot(): 5}.get(run.thought if run in OWN else "teacher", 3)
-    for low, high, scored, begin, end, _ in parts.tolist():
-        lanes = torch_.stack.dropout_lanes(run.recipe.batch, high - low, scored, low)
-        expected = torch.cat(list(drawn.scales(lanes)), 1)[0]
-        made = multipliers(fused_, begin, begin + len(expected))
-        assert torch.equal(made, expected) and 0 < (expected == 0).float().mean() < 0.2 and begin + len(made) <= end
 
 
 def felt(trainer, run):

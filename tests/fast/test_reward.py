@@ -1,12 +1,10 @@
-"""The fused engine on reward: actions, points and losses are torch's.
+"""The fused engine on reward: losses and gradients of many steps are torch's.
 
 `tests/test_contracts.py` asks of every kind of run by reward that gradients, curves and weights agree.
 """
 
 from dataclasses import replace
 
-import numpy as np
-import pytest
 import torch
 from builders import REWARDED, rewarded, start, weights_of
 from parity import both, moved
@@ -23,28 +21,6 @@ THREE = MTS(3)
 
 def run(thought=THREE, recipe=RECIPE, before=DEEP, **options):
     return replace(rewarded(thought=thought, recipe=recipe, **options), start=before)
-
-
-@pytest.mark.parametrize("thought", [THREE, Dirichlet(4.0, floor=0.03)], ids=lambda rule: rule.label)
-def test_actions_and_points_are_torchs(thought, monkeypatch):
-    torch_, fused_ = map(moved, both(run(thought, replace(RECIPE, batch=32))))
-    rollouts, traces = [], []
-    original, made = torch_.decode, fused_.engine.traces
-    monkeypatch.setattr(torch_, "decode", lambda *a, **o: rollouts.append(original(*a, **o)) or rollouts[-1])
-    monkeypatch.setattr(fused_.engine, "traces", lambda: traces.append(made()) or traces[-1])
-    torch_.advance(1), fused_.advance(1)
-    (rollout,), (trace,) = rollouts, traces
-    assert np.array_equal(trace.answers, rollout.answers[0].numpy())
-    for step, action in enumerate(rollout.actions[:-1]):
-        if isinstance(thought, MTS):
-            assert np.array_equal(trace.tokens[step], action[0].numpy())
-            continue
-        most = trace.tokens.shape[-1]
-        there = torch.from_numpy(np.arange(most) < trace.apart[step][:, None])
-        drawn = torch.from_numpy(trace.points[step]).exp().float()
-        assert torch.equal(there, action[0, :, most:-1].isfinite()) and 0 < there.float().mean() < 1
-        assert torch.equal(torch.from_numpy(trace.tokens[step])[there], action[0, :, :most].long()[there])
-        assert (drawn - action[0, :, most:].exp()).abs().max() < 1e-4
 
 
 def test_losses_of_sixty_steps_are_torchs():

@@ -29,12 +29,6 @@ def test_draws_are_pinned():
     )
 
 
-def test_draws_do_not_depend_on_the_company():
-    alone = random.bits(random.run_keys([43], Site.INIT), 10)
-    together = random.bits(random.run_keys([42, 43, 44], Site.INIT), 10)
-    assert torch.equal(alone[0], together[1])
-
-
 def test_fold_takes_tensors_as_it_takes_integers():
     keys = random.run_keys([1, 2], Site.DROPOUT)
     assert torch.equal(random.fold(keys, 5, 6), random.fold(keys, torch.tensor(5), torch.tensor(6)))

@@ -44,11 +44,6 @@ def test_base_decoding_equals_feeding_mixtures_by_hand(stack):
     assert torch.equal(rollout.answers, logits.argmax(-1))
 
 
-def test_prompts_of_all_runs_at_once(stack):
-    shared = decode(stack, PROMPTS[:1], rules(Base(), 3))
-    assert torch.equal(shared.answers, decode(stack, PROMPTS[:1].expand(3, -1, -1), rules(Base(), 3)).answers)
-
-
 def test_every_step_draws_anew():
     """A model of zeros samples uniformly: equal tokens at two steps are then a matter of chance (1 in 40)."""
     flat = GPT2Stack(1, 40, 12, 16, 1, 1)
@@ -62,12 +57,6 @@ def test_every_step_draws_anew():
     tokens = rollout.weights[0].argmax(-1)
     assert (tokens[:, 0] == tokens[:, 1]).double().mean() < 0.08
     assert len(torch.unique(tokens[:, 0])) == 40, "and inputs differ"
-
-
-def test_padded_prompts_decode_as_short_ones(stack):
-    short = decode(stack, PROMPTS[:, :, 2:], rules(Base(), 3))
-    padded = decode(stack, PROMPTS, rules(Base(), 3), padding=torch.full((1, 5), 2))
-    assert torch.allclose(short.logits, padded.logits, rtol=0, atol=1e-5)
 
 
 def test_samples_share_the_prompt_and_draw_apart(stack):

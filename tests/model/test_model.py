@@ -1,8 +1,6 @@
 import pytest
 import torch
 
-from cot2lib.kit import random
-from cot2lib.kit.random import Site
 from cot2lib.model import Cache, Dropout, GPT2Stack
 from cot2lib.model.branches import Branches
 
@@ -144,29 +142,6 @@ def test_dropout_with_a_cache_fits_what_is_new(stack):
     cached = stack(inputs[:, :, 6:], cache=cache, dropout=given)
     assert torch.allclose(cached, stack(inputs)[:, :, 6:], rtol=0, atol=1e-5)
     assert given.asked == [stack.dropout_lanes(4, 3, 3, past=6)]
-
-
-def test_every_pass_draws_other_multipliers():
-    keys, lanes = random.run_keys([1, 2], Site.DROPOUT), [400, 99]
-    dropout = Dropout(keys, random.counters(125), 0.5)
-    first, second = dropout.scales(lanes), dropout.scales(lanes)
-    assert [part.shape for part in first] == [(2, 400), (2, 99)]
-    for a, b in zip(first, second):
-        assert 0.35 < (a == b).double().mean() < 0.65
-    again = Dropout(keys, random.counters(125), 0.5).scales(lanes)
-    assert all(torch.equal(a, b) for a, b in zip(first, again))
-    short = Dropout(keys, random.counters(500), 0.5).scales([400])
-    assert torch.equal(first[0], short[0]), "a longer counter changes nothing"
-
-
-@torch.no_grad()
-def test_cache_copies(stack):
-    inputs = stack.embed(torch.randint(0, 89, (4, 8)))
-    cache = Cache()
-    stack(inputs[:, :, :6], cache=cache)
-    twin = cache.copy()
-    stack(inputs[:, :, 6:7], cache=twin)
-    assert (cache.length, twin.length) == (6, 7)
 
 
 @torch.no_grad()

@@ -56,13 +56,6 @@ def test_entries_by_hand():
     assert row.tolist() == pytest.approx(expected, abs=1e-6)
 
 
-def test_a_digit_and_the_sum_of_its_value_differ_in_the_kind_alone():
-    table = table_of(MNNS(), 24)
-    gap = table[MNNS().digit_id(7)] - table[MNNS().state_id(7)]
-    kind = torch.arange(24) % 12 == 11
-    assert gap[~kind].abs().max() == 0 and gap[kind].norm() > SCALE
-
-
 def test_adding_a_number_turns_every_circle():
     """What the construction lives on: e(s + d) is e(s) turned by angles that depend on d alone."""
     task = MNNS()

@@ -1,19 +1,13 @@
-"""What shipped records rest on must not move: targets bit by bit, and the id of one run of every kind."""
+"""What shipped records rest on must not move: targets bit by bit. `kinds.py` pins the ids of every kind of run."""
 
 import hashlib
-from dataclasses import replace
 
-import pandas as pd
 import pytest
-from builders import ROOT
 
 from cot2lib.kit import random
-from cot2lib.specs import Supervision
-from cot2lib.specs.profiles import METHODS, grpo, spec
 from cot2lib.supervision import hindsight_targets
 from cot2lib.targets import Apart, DrawnState, FreshPath, Renamed, Shuffled, Visits, WrongStates
-from cot2lib.tasks import MNNS, ProntoQA, ProsQA
-from cot2lib.thoughts import MTS, Base, Dirichlet, Discrete, Gaussian, Gumbel
+from cot2lib.tasks import MNNS
 
 TARGETS = {
     (MNNS(), "minus-first"): "40525b5aa1746e17",
@@ -57,36 +51,3 @@ def test_targets_that_are_drawn(rule):
     shown = rule(Visits(task, train, train, random.run_keys([42], random.Site.TARGETS), 0 * train))
     found = hashlib.sha256(b"".join((weights > 0).numpy().tobytes() for weights in shown))
     assert found.hexdigest()[:16] == DRAWN[rule]
-
-
-def runs_of_every_kind():
-    """Every method under both profiles, every thought rule that samples, and what else a spec can say."""
-    start = spec("discrete", "paper", layers=1, heads=1, d_model=24)
-    runs = {f"{method}, {profile}": spec(method, profile) for method in METHODS for profile in ("paper", "quick")}
-    runs |= {f"B = {b}": spec("cot2", budget=b, d_model=16, seed=44) for b in (2, 4, 8)}
-    runs["self-fed"] = spec("cot2", layers=4, heads=4, self_fed_from=0.5)
-    runs["sparse"] = spec("discrete", task=MNNS(5, 13, 5), every=2)
-    runs["trigonometric"] = spec("cot2", embedding="cosine, frozen")
-    rules = [MTS(3), MTS(3, 3.0), Discrete(1.0), Dirichlet(20.0), Dirichlet(20.0, masked=True)]
-    rules += [Gumbel(0.1), Gaussian(0.1)]
-    runs |= {
-        f"{rule}, {profile}": grpo(start, profile, thought=rule) for rule in rules for profile in ("paper", "quick")
-    }
-    runs["whole vocabulary"] = grpo(start, thought=Dirichlet(20.0, 0.0, most=None), ratio="product")
-    runs["rising K"] = grpo(start, thought=MTS(6), first_k=1)
-    runs["divergence"] = grpo(start, kl=0.1)
-    runs["one-sided dropout"] = grpo(start, dropout=0.1)
-    runs["a mask per rollout"] = grpo(start, thought=Base(), mask=0.1)
-    runs["d = 16"] = spec("discrete", "quick", d_model=16, seed=46)
-    runs["ProsQA"] = spec("cot2", "quick", task=ProsQA())
-    runs["ProsQA, paper"] = spec("cot2", "paper", task=ProsQA(naming="age"))
-    runs["ProsQA, MTS"] = grpo(runs["ProsQA"], "quick")
-    runs["ProntoQA, paper"] = spec("cot2", "paper", task=ProntoQA(naming="once"))
-    runs["drawn and fed"] = replace(spec(), supervision=Supervision(targets=Apart(DrawnState(), FreshPath(2))))
-    runs["B = 4, quick"] = spec("cot2", "quick", budget=4)
-    return runs
-
-
-def test_ids():
-    known = pd.read_csv(ROOT / "tests" / "data" / "ids.csv", index_col="run")["id"].to_dict()
-    assert {name: run.id for name, run in runs_of_every_kind().items()} == known

@@ -54,20 +54,6 @@ def test_dirichlet_has_a_claim_at_every_scale_from_cot2_alone():
     assert found["paper_before"].tolist() == [known[2]] * 2 + [known[3]] * 2
 
 
-def test_predictions_stand_beside_what_came_out():
-    """Of three runs one collapses, one keeps to the prediction of 43 to 57, and one does not; by hand."""
-    rows = pd.DataFrame(
-        {"d_model": 32, "dropout": 0.1, "lr": 5e-5, "k": 1, "seed": [42, 43, 44], "own_best": [34.0, 50.0, 60.0],
-         "discrete_before": [40.0, 45.0, 59.0], "entropy_4": [0.0, 0.1, 0.2], "collapsed": [True, False, False]}
-    ).assign(entropy_1=0.0, entropy_2=0.0, entropy_3=0.0)  # fmt: skip
-    found = grpo_mts.standing(rows).set_index(["measure", "seed"])["value"]
-    assert found["best"].to_dict() == {43: 50.0, 44: 60.0} and found["gain", 43] == 5.0
-    table = grpo_mts.predictions_table(grpo_mts.standing(rows)).query("explanation.str.startswith('dropout')")
-    assert table["as predicted"].tolist() == ["1 of 2", "2 of 2", "2 of 2"]
-    fits = grpo_mts.fits(grpo_mts.standing(rows)).iloc[0].to_dict()  # 51.61 lies in 50 to 60
-    assert fits == {"runs": 2, "accuracies": "1 of 1", "gains": "0 of 1", "entropies": "1 of 4"}
-
-
 def test_start_level_is_what_an_untrained_policy_earns(monkeypatch):
     starts = sweeps.starts([42])
     monkeypatch.setattr(live, "STILL_STEPS", 5)

@@ -93,13 +93,6 @@ def test_ends_draw_every_seed_and_the_papers_value():
     assert len(shown.numbers) == len(TIDY) and not plt.get_fignums()
 
 
-def test_curves_that_are_long_are_means_of_neighbours():
-    long = pd.concat([TIDY.assign(epoch=float(epoch), accuracy=float(epoch)) for epoch in range(10 * look.POINTS)])
-    numbers = look.curves(long).numbers
-    assert len(numbers) == look.POINTS * len(TIDY)
-    assert numbers["accuracy"].min() == 4.5 and numbers["accuracy"].max() == 10 * look.POINTS - 5.5
-
-
 def test_lines_draw_means_intervals_and_seeds():
     quick = TIDY[TIDY["profile"] == "quick"].astype({"d_model": float})
     figure = look.lines(quick, "d_model", "last", "method", ("d", "%"), widths={"CoT2": 0.0}).figure

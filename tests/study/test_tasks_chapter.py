@@ -28,14 +28,6 @@ def test_kept_trajectories_follow_the_tie_rule():
     assert len(kept(3, "minus-first")) == 3 and len(kept(3, "shared")) == 4
 
 
-def test_target_shares_of_a_long_input_are_its_targets():
-    task = tasks.one_input([1, 1, 1, 1, 2, 4])
-    shares = tasks.target_shares(task, [64, 1], "shared")
-    wanted = hindsight_targets(task, 1, "shared", slice(0, 1))[0]
-    mine = shares[(shares["budget"] == 1) & (shares["step"] == 2)].set_index("sum")["share"]
-    assert all(wanted[1, task.state_id(total)] == share for total, share in mine.items()) and mine.sum() == 1
-
-
 def test_live_recorded_is_of_the_same_task_alone():
     band = live.recorded(live.specs(MNNS(), "quick", [1, 16], 24, 2, 42), "quick")
     assert set(band["budget"]) == {1, 16} and set(band["seed"]) == set(TWENTY) and set(band["d_model"]) == {24}

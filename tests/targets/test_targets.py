@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 import torch
-from builders import registered, short, walks
+from builders import registered, short
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragged import Ragged
@@ -101,47 +101,7 @@ def test_fresh_targets_differ_from_visit_to_visit_and_no_others_do():
         assert rule.fresh or same(one, rule(replace(visits(), steps=None))), rule
 
 
-def test_keys_are_those_of_one_seed_step_and_row():
-    seen = [visits(seed=seed, step=step) for seed in (42, 43) for step in (0, 1)]
-    for keys in ([one.visit_keys for one in seen], [one.row_keys for one in seen[::2]]):
-        assert len(torch.cat(keys).unique()) == sum(map(len, keys))
-    assert torch.equal(seen[0].row_keys, seen[1].row_keys) and torch.equal(seen[0].run_key(1), seen[1].run_key(1))
-    assert seen[0].run_key(1) != seen[0].run_key(2) != seen[0].apart(2).run_key(2)
-
-
 # What is drawn
-
-
-def near(counts, chances, total):
-    """Whether counts lie within five deviations of what is expected."""
-    expected = torch.as_tensor(chances) * total
-    return (torch.as_tensor(counts) - expected).abs().max() < 5 * (
-        expected * (1 - torch.as_tensor(chances))
-    ).sqrt().max()
-
-
-def branchy(count):
-    """Questions whose first edges lead to different numbers of walks: a fair coin at each branch is another law."""
-    for row in range(WORDS.size):
-        first = Counter(walk[1] for walk in walks(WORDS, row)[-1])
-        if len(set(first.values())) > 1:
-            yield row
-            count -= 1
-        if not count:
-            return
-
-
-def test_a_fresh_path_is_any_walk_alike():
-    """Against a list of all walks."""
-    for row in branchy(4):
-        listed, total = walks(WORDS, row)[-1], 20_000
-        ways = {walk[1:]: 1 / len(listed) for walk in listed}
-        steps = len(listed[0]) - 1
-        draws = random.uniform(random.run_keys([row]), total * WORDS.steps).view(1, total, WORDS.steps)
-        paths = drawn_paths(WORDS, torch.tensor([row]), draws)[0, :, :steps].tolist()
-        counts = Counter(map(tuple, paths))
-        assert set(counts) <= set(ways) and len(ways) > 2
-        assert near([counts[walk] for walk in ways], list(ways.values()), total)
 
 
 def test_the_law_of_drawn_paths_is_exact():

@@ -2,12 +2,8 @@
 
 import itertools
 
-import pytest
 import torch
 
-from cot2lib import runs
-from cot2lib.decode import decode, rules
-from cot2lib.specs.profiles import spec
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import MNNS, MNNSLengths
 from cot2lib.tasks.mnns import ARROW, BOS, PAD
@@ -52,19 +48,3 @@ def test_the_longest_inputs_are_held_out_as_without_the_others():
     assert train[TASK.lengths < 3].all() and torch.equal(train[TASK.lengths == 3], MNNS(1, 3, 3).split(5))
     whole = MNNSLengths()
     assert whole.train_size == 81 + 729 + MNNS().train_size
-
-
-@pytest.mark.parametrize("engine", ["auto", pytest.param("torch", marks=pytest.mark.thorough)])
-def test_a_run_learns_them(store, engine):
-    """Every training input, whatever its length and place."""
-    task = MNNSLengths(1, 2, 3, places=2)
-    run = spec("cot2", task=task, d_model=16, steps=600, warmup=20, evaluate_every=600, batch=16, lr=5e-3)
-    row = runs.run([run], engine=engine).iloc[0]
-    assert (row["engine"] == "fused") == (engine == "auto")
-    train = task.split(42).nonzero()[:, 0]
-    prompts, padding = task.prompt()[train][None], task.padding[train][None]
-    for length in (2, 3):
-        chosen = task.lengths[train] == length
-        steps = rules(run.thought, length)
-        found = decode(runs.load(run), prompts[:, chosen], steps, padding=padding[:, chosen]).answers[0]
-        assert torch.equal(found, task.answer_ids[train][chosen]), length

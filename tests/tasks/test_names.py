@@ -1,8 +1,7 @@
-"""Names that are drawn anew at every visit: in prompts, targets, answers, rewards, and by both engines."""
+"""Names that are drawn anew at every visit: in prompts, targets, answers and rewards."""
 
 from dataclasses import replace
 
-import pytest
 import torch
 
 from cot2lib.kit import random
@@ -12,13 +11,10 @@ from cot2lib.tasks import ProntoQA, ProsQA
 from cot2lib.tasks.reachability import SPECIALS
 from cot2lib.thoughts import MTS
 from cot2lib.training.data import renamed, stack_data
-from cot2lib.training.fused import preferred
 from cot2lib.training.grpo import GRPOTrainer
-from cot2lib.training.supervised import SupervisedTrainer, build_stack
+from cot2lib.training.supervised import build_stack
 
 SMALL = ProsQA(inputs=200)
-LONG = (0.0, 0.25, 0.25, 0.25, 0.25)  # of three hops none, of four to seven as many
-MIXED = ProsQA(inputs=60, names=28, hops=None, mixture=LONG, waiting=8)
 
 
 def test_new_names_are_the_same_in_prompt_targets_and_answer():
@@ -49,39 +45,6 @@ def test_stored_names_stay_under_other_namings():
     assert SMALL.renamed is not None and replace(SMALL, naming="once").renamed is None
     assert torch.equal(replace(SMALL, naming="once").prompt(), SMALL.prompt())
     assert torch.equal(replace(SMALL, naming="age").edges, SMALL.graphs.edges)
-
-
-ALIKE = (
-    (SMALL, 12), (SMALL, 3), (replace(SMALL, padding_counts=True), 12),
-    (ProsQA(inputs=60, hops=None, grammar="sentences"), 12), (ProntoQA(inputs=60, reading="sign"), 12),
-    (replace(MIXED, padding_counts=True), 12), (ProsQA(inputs=20, names=60), 12),
-)  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("task", "segment", "dropout"),  # without dropout rows of padding are left out
-    [
-        pytest.param(*case, dropout, marks=[pytest.mark.thorough] * ((n + other) % 2))
-        for n, case in enumerate(ALIKE)
-        for other, dropout in enumerate((0.1, 0.0))
-    ],
-)
-def test_both_engines_train_alike(task, segment, dropout):
-    """Pairs, names that are drawn anew, ragged inputs, sequences longer than the engine's widest layer, and segments
-    of fewer steps than the engine's pieces."""
-    make = lambda method, seed: spec(
-        method, task=task, d_model=16, layers=2, seed=seed, steps=12, evaluate_every=segment, warmup=2, dropout=dropout
-    )
-    cot2 = make("cot2", 1)
-    specs = [cot2, replace(cot2, seed=2, supervision=replace(cot2.supervision, budget=1))]
-    by_torch, fused = SupervisedTrainer(specs), preferred(SupervisedTrainer(specs), 1)
-    assert fused.engine.name == "fused"
-    for trainer in (by_torch, fused):
-        trainer.train()
-    losses = [torch.tensor(trainer.progress.first_losses) for trainer in (by_torch, fused)]
-    assert torch.allclose(*losses, atol=5e-5)
-    entropies = [trainer.progress.curves[-1]["entropy_1"] for trainer in (by_torch, fused)]
-    assert entropies[0] == pytest.approx(entropies[1], abs=1e-4)
 
 
 # Policy gradients

@@ -179,9 +179,6 @@ def grpo_of(**options):
     return GRPOSpec(recipe, run_of(Supervision(budget=1), Discrete()), **{"thought": MTS(2), "group": 4} | options)
 
 
-MASKED = grpo_of(thought=Base(), mask=0.2)
-
-
 def test_policy_gradients_weigh_the_steps_of_every_rollout_by_hand():
     """Surrogate and divergence of the steps that a rollout has, their mean, then the mean over rollouts."""
     run = grpo_of(kl=0.3)

@@ -57,14 +57,6 @@ def test_log_density_is_scipys_on_log_ratios(concentration, key):
     assert dirichlet.log_density(a, log_point).item() == pytest.approx(expected, rel=1e-9, abs=1e-8)
 
 
-def test_log_density_integrates_to_one_over_log_ratios():
-    for a in ([0.02, 3.0], [0.7, 0.4]):
-        ratio = torch.linspace(-1500, 1500, 600_001, dtype=torch.float64)
-        log_point = torch.stack([ratio, torch.zeros_like(ratio)], -1).log_softmax(-1)
-        density = dirichlet.log_density(torch.tensor(a, dtype=torch.float64).expand_as(log_point), log_point).exp()
-        assert torch.trapezoid(density, ratio).item() == pytest.approx(1.0, abs=1e-6)
-
-
 # The thought: its law
 
 
@@ -156,22 +148,6 @@ def test_masked_density_under_another_policy_lifts_what_falls_below_the_floor():
         -1
     )
     assert torch.allclose(found, torch.from_numpy(expected), atol=1e-4)
-
-
-def test_density_of_a_thought_is_scipys():
-    rule = Dirichlet(20.0, floor=0.01)
-    thought = drawn(rule, count=200, dtype=torch.float64)
-    weights = thought.weights[0]
-    point = torch.cat([weights[:, :3], weights[:, 3:].sum(-1, keepdim=True)], -1).numpy()
-    other = torch.tensor([0.4, 0.35, 0.2, 0.04, 0.004, 0.003, 0.003], dtype=torch.float64)
-    for alpha, found in (
-        (ALPHA, rule.log_densities(ALPHA.log().expand(1, 200, -1), thought.action)[0, :, 0]),
-        (other, rule.log_densities(other.log().expand(1, 200, -1), thought.action)[0, :, 0]),
-    ):
-        a = 20 * np.append(alpha[:3].numpy(), alpha[3:].sum())
-        point = point / point.sum(-1, keepdims=True)
-        expected = scipy.stats.dirichlet.logpdf(point.T, a / a.sum() * 20) + np.log(point).sum(-1)
-        assert torch.allclose(found, torch.from_numpy(expected), atol=1e-6)
 
 
 # The thought: its score

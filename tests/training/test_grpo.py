@@ -74,26 +74,6 @@ def test_a_rising_k_ends_at_the_thoughts_own(monkeypatch):
     assert rising.progress.step == 4 and torch.equal(weights_of(flat), weights_of(rising))
 
 
-def test_normalising_by_the_spread_is_an_option():
-    scaled, plain = trainer(rewarded()), trainer(rewarded(scaled=False))
-    index = torch.tensor([[0]])
-    right = scaled.data.answers[index].expand(1, 8)
-    answers = torch.cat([right[:, :2], torch.zeros_like(right[:, 2:])], 1)
-    rewards, gain = scaled.reward(index, answers)
-    assert rewards.tolist() == [[1.0] * 2 + [0.0] * 6]
-    assert torch.allclose(gain[0, [0, -1]], torch.tensor([0.75, -0.25]) / (0.25 * 0.75) ** 0.5)
-    assert torch.allclose(plain.reward(index, answers)[1][0, [0, -1]], torch.tensor([0.75, -0.25]))
-
-
-def test_training_is_logged_and_evaluated_from_the_start():
-    progress = trainer(rewarded(43), rewarded(44)).train()
-    assert [point["step"] for point in progress.curves] == [0, 6, 12]
-    for point in progress.curves[1:]:
-        assert all(0 <= loss <= 1 for loss in point["loss"]) and all(norm >= 0 for norm in point["gradient_norm"])
-    first = progress.curves[0]
-    assert {"base_a", "base_b", "discrete_a", "discrete_b", "entropy_2"} <= set(first)
-
-
 @pytest.mark.parametrize("engine", [lambda made: made, preferred], ids=["torch", "fused"])
 def test_no_targets_are_made(monkeypatch, engine):
     monkeypatch.setattr(data, "hindsight_targets", lambda *_: pytest.fail("made"))

@@ -47,12 +47,6 @@ def test_prediction_interval_is_students(further):
     assert prediction_interval(values, further).half_width == pytest.approx(half)
 
 
-def test_paired_interval_removes_what_seeds_share():
-    shared = np.array([10.0, -10.0, 25.0, 3.0, -8.0])
-    interval = paired_interval(pd.Series(60 + shared + [0.1, -0.1, 0, 0.1, -0.1]), pd.Series(55 + shared))
-    assert interval.mean == pytest.approx(5.0) and interval.low > 4.5
-
-
 def test_sides_pair_by_seed_and_not_by_place():
     """In any order, over the seeds that both have; by place the difference below were 10 and wide."""
     above = pd.Series([60.0, 90.0, 30.0, 7.0], index=[42, 43, 44, 50])

@@ -7,8 +7,6 @@ from builders import evaluate, weights_of
 
 from cot2lib import losses
 from cot2lib.errors import SpecError
-from cot2lib.kit import random
-from cot2lib.kit.random import Site
 from cot2lib.specs import Supervision
 from cot2lib.specs.profiles import shortened, spec
 from cot2lib.supervision import hindsight_targets
@@ -124,16 +122,6 @@ def trained(specs, steps=20):
     trainer = SupervisedTrainer(specs)
     trainer.advance(steps)
     return trainer
-
-
-def test_dropout_scales_change_every_step():
-    trainer = SupervisedTrainer([short(seed=42), short(seed=43)])
-    first = trainer.dropout().scales([400])[0]
-    assert not torch.equal(first[0], first[1]), "runs differ"
-    trainer.step.fill_(1)
-    assert not torch.equal(first, trainer.dropout().scales([400])[0]), "steps differ"
-    keys = random.fold(random.run_keys([42, 43], Site.DROPOUT), 0)
-    assert torch.equal(first, random.dropout_scales(keys, random.counters(100), 0.1))
 
 
 def test_first_losses_and_curves():

@@ -34,16 +34,6 @@ def test_targets_equal_enumeration(data, low, span, length, ties):
     assert torch.allclose(trajectory_shares(task, budget, ties), enumerated(task, budget, ties), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("ties", TIES)
-def test_targets_equal_enumeration_on_all_inputs(ties):
-    """At one budget; `test_pins.py` pins all."""
-    task = MNNS()
-    targets = hindsight_targets(task, 3, ties)
-    assert (targets.sum(-1) - 1).abs().max() < 1e-12
-    assert torch.allclose(targets[:, :-1, task.state_ids], enumerated(task, 3, ties)[:, :-1], rtol=0, atol=1e-12)
-    assert torch.equal(targets[:, -1].argmax(-1), task.answer_ids) and targets[:, -1].sort(-1).values[:, -2].max() == 0
-
-
 def test_the_papers_example():
     """Digits 2, 1, 4: the path of B=1 and the pair of B=2 in the paper's Figure 1."""
     task = MNNS(1, 4, 3)
@@ -53,17 +43,6 @@ def test_the_papers_example():
     )
     assert shown(1).tolist() == [[0, -2], [1, -3], [2, 1]]
     assert shown(2).tolist() == [[0, -2], [0, 2], [1, -3], [1, 3], [2, -1], [2, 1]]
-
-
-def test_how_much_ties_decide():
-    """Shares of inputs whose targets the tie rule changes."""
-    task = MNNS()
-    changed = lambda b: (
-        (hindsight_targets(task, b, "minus-first") != hindsight_targets(task, b, "plus-first")).flatten(1).any(1)
-    )
-    percent = lambda mask: round(100 * mask.double().mean().item(), 2)
-    assert percent(changed(1)) == 58.06
-    assert [round(percent(changed(b)), 1) for b in (2, 4, 8)] == [9.8, 10.1, 5.6]
 
 
 def test_exact_entropies():
