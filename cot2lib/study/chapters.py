@@ -89,8 +89,7 @@ def execute(
         workers: chapters executed side by side.
 
     Raises:
-        SpecError: for an unknown chapter or parameter, or a value that
-            `checked` refuses.
+        SpecError: for an unknown chapter or parameter, or a value that `checked` refuses.
         DeviceError: for a device that is not there.
     """
     sources = [chapter_path(name) for name in names] or all_chapters()
