@@ -24,7 +24,7 @@ class Branches:
         return place if place < self.shared else self.shared + (place - self.shared) // self.count
 
     def laid_out(self, x: Shaped[Tensor, "*lead depth d"]) -> Shaped[Tensor, "*lead place d"]:
-        """The entry of each depth, at every place of that depth."""
+        """Copy the entry of each depth to all places of that depth."""
         shared, own = x[..., : self.shared, :], x[..., self.shared :, None, :]
         return torch.cat([shared, own.expand(*own.shape[:-2], self.count, -1).flatten(-3, -2)], -2)
 

@@ -279,7 +279,7 @@ class GPT2Stack(nn.Module):
         return torch.bmm(weights.flatten(1, 2), self.transformer.wte.weight).unflatten(1, weights.shape[1:3])
 
     def dropout_lanes(self, batch: int, length: int, outputs: int, past: int = 0) -> list[int]:
-        """Dropout multipliers each site needs per run in one pass: the embedding, then three per block."""
+        """Count the dropout multipliers of each site in a pass, for a run: the embedding, then three in a block."""
         d_model, heads, layers = (self.shape[k] for k in ("d_model", "heads", "layers"))
         lanes = [batch * length * d_model]
         for queries in [length] * (layers - 1) + [outputs]:

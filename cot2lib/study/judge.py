@@ -216,7 +216,7 @@ def outcomes(values: Values, stated: float, unit: Unit) -> str:
     mean = describe(many.mean(), np.nan, np.nan, unit.digits)
     return (
         f"Runs end in two groups: {len(many)} at {ends(many, unit.digits)} {unit.name} (mean {mean}), and {len(few)} "
-        f"at {ends(few, unit.digits)}, a share of {share(len(few), len(values))}. The paper's number is in {place}."
+        f"({share(len(few), len(values))}) at {ends(few, unit.digits)}. The paper's number is in {place}."
     )
 
 

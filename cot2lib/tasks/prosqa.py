@@ -1,8 +1,8 @@
 """ProsQA: which one of two nodes without a way on is reached from the root?
 
 Graphs grow as COCONUT's appendix describes: nodes come one by one, each chooses parents among the nodes before it,
-deeper ones more likely, and mostly such that it stays a descendant of one root alone. The question names one of both
-roots, a leaf that it alone reaches (the target) and a leaf that the other root alone reaches.
+deeper ones more likely, and mostly such that it stays a descendant of one root alone. The question names one of two
+roots, a leaf that only this root reaches (the target), and a leaf that only the other root reaches.
 
 Where we differ from the published data: both leaves have as many parents and depths that differ by at most one, edges
 come in random order, and options in either order, so that degrees do not give the answer away. Depth still does in
