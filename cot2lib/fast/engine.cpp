@@ -186,7 +186,7 @@ struct Data {
 struct Pass { Int low, high, scored, lane = 0, end = 0, slot = 0; };
 enum Kind { BASE, HIDDEN, SLOT };  // in the order of `cot2lib.training.fused.KINDS`
 struct Thoughts { Array<const Pass, 2> passes; Int own, kind, skipped; };  // the first are the model's own
-struct Noise { Key key; Array<const Key> counter; Int threshold; double scale; };  // a threshold of 0 is no dropout
+struct Noise { Key key; Int threshold; double scale; };  // a threshold of 0 is no dropout
 struct Optimiser { Floats mean, square; Array<const float> rates; double decay, beta2; Int frozen; };
 struct Work { Floats gradient; Array<Key> draws; Floats scratch; };
 
@@ -428,20 +428,22 @@ INLINE Key mixed(Key x) {  // the SplitMix64 finaliser
 
 Key fold(Key key, Key part) { return mixed(mixed(key + GOLDEN) + part); }
 
-float uniform(Key key, Int index) { return ((mixed(mixed((index + 1) * GOLDEN) ^ key) >> 41) + 0.5f) * 0x1p-23f; }
+INLINE Key drawn(Key key, Int index) { return mixed(mixed((index + 1) * GOLDEN) ^ key); }
+
+float uniform(Key key, Int index) { return ((drawn(key, index) >> 41) + 0.5f) * 0x1p-23f; }
 
 // Dropout multipliers of a pass of a step, from one lane to another: draws of four 16-bit lanes, whose sign bits are
 // turned as in torch. Passes after the first have keys of their own.
 void draw_lanes(Run& r, Int step, Int number, Int from, Int to) {
   if (!r.noise.threshold) return;
-  const Key key = fold(r.noise.key, step), here = number ? fold(key, number) : key, *counter = r.noise.counter.at;
+  const Key key = fold(r.noise.key, step), here = number ? fold(key, number) : key;
   Key* draws = &r.work.draws[from / 4];
-  for (Int i = 0; i < (to - from + 3) / 4; i++) draws[i] = mixed(counter[i] ^ here) ^ SIGNS;
+  for (Int i = 0; i < (to - from + 3) / 4; i++) draws[i] = drawn(here, i) ^ SIGNS;
 }
 
 template <class V> INLINE V multiplier(const uint16_t* lanes, const Noise& noise) {
-  auto drawn = __builtin_convertvector(load<typename Vector<uint16_t, N_OF<V>>::type>(lanes), Ints<V>);
-  return (V)((drawn >= (int32_t)noise.threshold) & (Ints<V>)(V() + (float)noise.scale));
+  auto wide = __builtin_convertvector(load<typename Vector<uint16_t, N_OF<V>>::type>(lanes), Ints<V>);
+  return (V)((wide >= (int32_t)noise.threshold) & (Ints<V>)(V() + (float)noise.scale));
 }
 
 // out = dropout(x) + residual (null for none), at positions low..high; multipliers run input by input of the batch.

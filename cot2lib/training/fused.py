@@ -144,10 +144,6 @@ class FusedEngine(Engine):
             mask=additive(data.sees),
         )
 
-    @cached_property
-    def counter(self) -> np.ndarray:
-        return random.counters(len(self.works[0][0].draws)).numpy().view(np.uint64)
-
     def visited(self, run: int, part: slice) -> tuple[fast.Data, Names | None, Order]:
         """The inputs of some steps as inputs of their own, under the names of their visits; names; an order."""
         trainer, names = self.trainer, None
@@ -172,7 +168,7 @@ class FusedEngine(Engine):
             weights, mean, square = (flat[run].numpy() for flat in (self.weights, self.means, self.squares))
             rates = (trainer.rates[part] * trainer.specs[run].recipe.lr).numpy()
             optimiser = fast.Optimiser(mean, square, rates, recipe.weight_decay, recipe.beta2, frozen)
-            how = optimiser, fast.Noise(keys[run], self.counter, *dropout), trainer.progress.step + part.start
+            how = optimiser, fast.Noise(keys[run], *dropout), trainer.progress.step + part.start
             out = trainer.losses[run, part].numpy(), *self.noted(run), works[0]
             fast.call(self.function, weights, self.shape, *self.given(run, part), *how, *out)
             self.gradients[run] = torch.from_numpy(works[0].gradient)
