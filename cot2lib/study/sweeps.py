@@ -30,8 +30,6 @@ D_MODELS = (16, 24, 32)
 LARGE = D_MODELS[1:]  # at which the paper claims an advantage
 BUDGETS = (1, 2, 4, 8, 16)
 STEPS = (1, 2, 3, 4)  # outputs on four digits
-SWITCH = 0.5  # share of the training before a curriculum's switch to the model's own thoughts
-FEEDINGS = {"teacher": None, "self": 0.0, "teacher, then self": SWITCH}
 KS = (1, 3, 6)  # tokens of a sampled thought
 MANY = 12  # tokens beyond the paper's table
 GAMMAS = (1.0, 10.0, 20.0, 40.0)  # scales of Dirichlet thoughts
@@ -67,7 +65,7 @@ SWEEPS: dict[str, Grid | Sequence[Grid]] = {
     ),
     "one_layer": dict(method=BOTH, d_model=D_MODELS, layers=1, seed=TWENTY),
     # Five seeds by the authors' recipe, because three left rows open.
-    "feeding": dict(self_fed_from=[*FEEDINGS.values()], d_model=D_MODELS, layers=4,
+    "feeding": dict(self_fed_from=(None, 0.0, 0.5), d_model=D_MODELS, layers=4,
                     seed={"paper": SEEDS, "quick": SEEDS[:3]}),
     "budgets": dict(budget=BUDGETS, d_model=D_MODELS, seed=TWENTY),
     "other_prompt": (  # with the arrow by the authors' recipe, which has none, and without it by the quick one
@@ -245,11 +243,10 @@ def dirichlet(
     gammas: Sequence[float] = GAMMAS,
     method: str = "discrete",
     layers: int = 1,
-    one_split: bool = False,
     **options,
 ) -> list[GRPOSpec]:
     """Dirichlet thoughts from discrete CoT or CoT2 (`method`), d = 24, trained under the profile `paper`."""
-    start = START | dict(method=method, layers=layers, split=SPLIT if one_split else None)
+    start = START | dict(method=method, layers=layers)
     rate = RATES["cot2_lr" if method == "cot2" else "dirichlet_lr"]
     thoughts = [Dirichlet(gamma) for gamma in gammas]
     return expanded(SHAPED | dict(start=start, thought=thoughts, lr=rate) | options, profile, seeds)
