@@ -78,16 +78,6 @@ def methods(rows: pd.DataFrame, x: str, task: str) -> look.Shown:
     return look.ends(rows, x=x, paper=lambda method, place: stated(task, method, place), finding=finding)
 
 
-def methods_table(rows: pd.DataFrame, by: str, task: str) -> pd.DataFrame:
-    """Tabulate the accuracies of `methods` with their intervals, and the paper's."""
-    return show.cells(rows, [by, "method"], paper=lambda place, method: stated(task, method, place))
-
-
-def by_method(rows: pd.DataFrame, by: str) -> pd.DataFrame:
-    """Tabulate accuracies (%) with their intervals, a column for each method."""
-    return show.cells(rows, [by], "method")
-
-
 def dimensions(rows: pd.DataFrame, curves: pd.DataFrame) -> look.Shown:
     """Draw learning curves of both methods over dimensions; the finding has CoT2's final lead by our recipe."""
     found = gaps(frame.at(rows, recipe=OURS), ["d_model"])

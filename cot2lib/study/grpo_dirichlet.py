@@ -19,13 +19,11 @@ from cot2lib.kit.random import Site
 from cot2lib.study import policies, show
 from cot2lib.study.frame import called
 from cot2lib.study.look import Shown, panels
-from cot2lib.study.reward_runs import simplex
 from cot2lib.study.series import BLUE, ORANGE
 from cot2lib.study.sweeps import BEST_GAMMA, GAMMAS, starts
 from cot2lib.thoughts import Base, Dirichlet, State
 from cot2lib.training.data import stack_data
 
-asked = simplex  # the chapter's runs, by sweep and change
 STEMS = {  # of the paper's claims, by what runs start from
     "discrete CoT, 1 layer": "dirichlet-discrete-1l",
     "discrete CoT, 2 layers": "dirichlet-discrete-2l",
