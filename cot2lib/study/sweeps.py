@@ -164,24 +164,14 @@ def _supervised(profile: str, seed: int, split: int | None = None, **fields) -> 
 
 
 def methods(
-    profile: str = "quick",
-    seeds: Sequence[int] = SEEDS,
-    d_models: Sequence[int] = D_MODELS,
+    profile: str,
+    seeds: Sequence[int],
+    d_models: Sequence[int],
     names: Sequence[str] = ("cot2", "discrete", "no-cot"),
     layers: int = 2,
 ) -> list[RunSpec]:
     """Methods on MNNS 4 x 1-9 by embedding dimension, as many heads as layers."""
     return expanded(dict(method=tuple(names), d_model=tuple(d_models), layers=layers), profile, seeds)
-
-
-def budgets(
-    profile: str = "quick",
-    seeds: Sequence[int] = SEEDS,
-    d_models: Sequence[int] = D_MODELS,
-    budgets: Sequence[int] = BUDGETS,
-) -> list[RunSpec]:
-    """Budgets B of the targets over embedding dimensions."""
-    return sweep("budgets", profile, seeds, budget=tuple(budgets), d_model=tuple(d_models))
 
 
 def of_budget(budget: int, profile: str = "quick", **options) -> RunSpec:
@@ -190,11 +180,6 @@ def of_budget(budget: int, profile: str = "quick", **options) -> RunSpec:
     Everywhere but inside a spec B is the number of trajectories; a spec holds None for all of them.
     """
     return spec("discrete", profile, **options) if budget == 1 else spec("cot2", profile, budget=budget, **options)
-
-
-def baselines(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[RunSpec]:
-    """COCONUT both ways and no-CoT with pause tokens, 2 layers, 2 heads, d = 32."""
-    return methods(profile, seeds, (32,), ("coconut", "coconut-slot", "pause"))
 
 
 one_layer, feeding, sparse, small = (partial(sweep, name) for name in ("one_layer", "feeding", "sparse", "small"))
