@@ -11,23 +11,29 @@ import pandas as pd
 
 from cot2lib import runs
 from cot2lib.errors import RecordError
-from cot2lib.metrics import by_seed
 from cot2lib.specs import Run, by_shape
 from cot2lib.study import frame, measured
 from cot2lib.study.controls import runs as controls
 from cot2lib.study.controls.measure import edits
 from cot2lib.study.controls.runs import GRAPHS, NUMBERS
-from cot2lib.study.predicted import judged
+from cot2lib.study.predicted import CONTROLS, STEPS, judged, predictions
 from cot2lib.study.targets import baselines
 from cot2lib.thoughts import Base
 
 
-def experiments() -> pd.DataFrame:
-    """Return what each experiment measures, by id: the accuracy of a control minus another's (`beside`), or a `column`
-    of a control's answers after an `edit`; `lost` is the cost of the edit."""
-    here = Path(__file__)
-    task = pd.read_csv(here.with_name("predictions.csv")).set_index("id")["task"]
-    return pd.read_csv(here.with_name("experiments.csv"), keep_default_na=False).set_index("id").assign(task=task)
+def experiments(block: str = CONTROLS) -> pd.DataFrame:
+    """Return what each experiment of a block of predictions measures, by id: a `column` of the runs of `one` control,
+    or of its answers after an `edit` (`lost` is the cost of it); less the same of an `other` control, or `against`
+    another edit."""
+    file = {CONTROLS: "experiments.csv", STEPS: "steps_experiments.csv"}[block]
+    table = pd.read_csv(Path(__file__).with_name(file), keep_default_na=False).set_index("id")
+    if block == CONTROLS:
+        table = (
+            table.rename(columns={"control": "one", "beside": "other"})
+            .assign(against="")
+            .replace({"column": {"": "last"}})
+        )
+    return table.assign(task=predictions(block).drop_duplicates("id").set_index("id")["task"])
 
 
 def read(
@@ -81,38 +87,32 @@ def placed(rows: pd.DataFrame, known: Mapping[tuple[Any, str], Sequence[Run]], b
     return rows.drop(columns="seed", errors="ignore").merge(named, on="id")
 
 
-def measures(rows: pd.DataFrame, edited: pd.DataFrame) -> dict[str, pd.Series]:
-    """Return the measure of each experiment that was run, by seed.
-
-    Args:
-        rows, edited: the frames of `read`.
-    """
+def measures(rows: pd.DataFrame, edited: pd.DataFrame, block: str = CONTROLS) -> dict[str, pd.Series]:
+    """Return the measure of each experiment that was run, by seed; `rows` and `edited` are the frames of `read`."""
     found = {}
-    for name, control, beside, edit, dose, column, task in experiments().itertuples():
-        if beside:
-            sides = [frame.at(rows, told=task, control=side).set_index("seed")["last"] for side in (control, beside)]
-            above, below = by_seed(*sides) if all(map(len, sides)) else sides
-            values = above - below
-        else:
-            part = frame.at(edited, told=task, control=control, edit=edit, dose=float(dose))
-            values = part.set_index("seed")[column]
-        found[name] = values.dropna()
+    for each in experiments(block).itertuples():
+        dose, sides = float(getattr(each, "dose", "") or 1), []
+        for control, edit in ((each.one, each.edit), (each.other or each.one, each.against or each.edit)):
+            part = frame.at(edited, edit=edit, dose=dose) if edit else rows
+            sides.append(frame.at(part, told=each.task, control=control).set_index("seed")[each.column])
+        values = sides[0] - sides[1] if each.other or each.against else sides[0]  # by seed
+        found[each.Index] = values.dropna()
     return {name: values for name, values in found.items() if len(values) > 1}
 
 
-def outcomes(rows: pd.DataFrame, edited: pd.DataFrame) -> pd.DataFrame:
+def outcomes(rows: pd.DataFrame, edited: pd.DataFrame, block: str = CONTROLS) -> pd.DataFrame:
     """Return the outcome of each experiment, judged by the predictions (`predicted.judged`).
 
     Raises:
         RecordError: if numbers or graphs have no experiment with two seeds, so that there is no interval.
     """
-    values, asked = measures(rows, edited), experiments()
+    values, asked = measures(rows, edited, block), experiments(block)
     if lacking := {NUMBERS, GRAPHS} - {*asked.loc[[*values], "task"]}:
         raise RecordError(
             f"no interval over seeds for {min(lacking)}; give two seeds or more, of 62 to 66 for graphs."
         )
-    differences = asked.index[asked["beside"].ne("") | asked["column"].eq("lost")]
-    return judged(values, differences)
+    differences = asked.index[asked["other"].ne("") | asked["against"].ne("") | asked["column"].eq("lost")]
+    return judged(values, differences, block)
 
 
 def by_digits(seeds: Sequence[int]) -> pd.DataFrame:

@@ -4,7 +4,6 @@ Runs are those of `steps`, by cell; `cot2 measure reads` asks trained ones what 
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 from textwrap import fill
 
 import pandas as pd
@@ -115,38 +114,6 @@ def authors() -> pd.DataFrame:
     known = steps.trained("paper")
     rows = frame.tidy(runs.recorded([run for some in known.values() for run in some]))
     return placed(rows, known).pivot_table("last", "seed", "control")
-
-
-def measures(rows: pd.DataFrame, answers: pd.DataFrame) -> dict[str, pd.Series]:
-    """Return the measure of each experiment that was run, by seed; arguments as `read` returns."""
-    found = {}
-    for name, task, one, other, edit, against, column in experiments().itertuples():
-
-        def of(cell: str, edit: str) -> pd.Series:
-            part = frame.at(answers, edit=edit) if edit else rows
-            return frame.at(part, told=task, control=cell).set_index("seed")[column]  # noqa: B023 - called at once
-
-        values = of(one, edit)
-        if other or against:
-            values = values - of(other or one, against or edit)  # by seed
-        found[name] = values.dropna()
-    return {name: values for name, values in found.items() if len(values) > 1}
-
-
-def experiments() -> pd.DataFrame:
-    """Return what each experiment measures, by id: a `column` of a cell's runs, or of its answers under an `edit`;
-    less the same of an `other` cell, or of the same cell `against` another edit."""
-    table = pd.read_csv(Path(__file__).with_name("steps_experiments.csv"), keep_default_na=False).set_index("id")
-    tasks = predicted.predictions(predicted.STEPS).drop_duplicates("id").set_index("id")["task"]
-    table.insert(0, "task", tasks)
-    return table
-
-
-def outcomes(rows: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
-    """Return the outcome of each experiment, judged by the predictions (`predicted.judged`)."""
-    asked = experiments()
-    differences = asked.index[asked["other"].ne("") | asked["against"].ne("") | asked["column"].eq("lost")]
-    return predicted.judged(measures(rows, answers), differences, predicted.STEPS)
 
 
 def why(rows: pd.DataFrame, on_graphs: pd.DataFrame, answers: pd.DataFrame, finding: str) -> Shown:
