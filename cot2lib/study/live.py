@@ -28,7 +28,6 @@ SAMPLED = 20_000  # inputs, where a task has too many to list
 FEWEST_CLASSES = 5  # the least of which a split of 80 % holds one out
 POINTS = 25  # evaluations of a live run
 BATCH = 16  # prompts per live step of policy gradients
-STILL_STEPS = 40  # batches that show what a policy earns before it learns
 
 
 def task(low: int, high: int, length: int) -> MNNS:
@@ -73,11 +72,6 @@ def recorded(asked: Sequence[RunSpec], profile: str) -> pd.DataFrame | None:
 def without_search(task: MNNS) -> float:
     """Accuracy (%) of the best rule that does not search: the commonest answer of the parity of the digits' sum."""
     return float(baselines(task)["all inputs (%)"].max())
-
-
-def start_level(starts: Sequence[RunSpec], rule: Rule, device: str = "cpu") -> float:
-    """Share (%) of rollouts that are right before training, mean over some batches and all starts."""
-    return float(rewards(starts, rule, STILL_STEPS, 0.0, device).to_numpy().mean())
 
 
 def rewards(starts: Sequence[RunSpec], rule: Rule, steps: int, lr: float, device: str = "cpu") -> pd.DataFrame:

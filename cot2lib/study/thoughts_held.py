@@ -40,9 +40,8 @@ def states(task: Task) -> tuple[Bool[Tensor, "input step vocab"], Bool[Tensor, "
 
 def contents(specs: Sequence[GRPOSpec], retrain: bool = False) -> pd.DataFrame:
     """`measure` of trained runs of one shape; raises RecordError if the weights of one are not here."""
-    return measure(
-        runs.load_starts(specs, missing="error"), runs.load_stack(specs, missing="error", retrain=retrain), specs
-    )
+    start = runs.load_starts(specs, missing="error")
+    return measure(start, runs.load_stack(specs, missing="error", retrain=retrain), specs)
 
 
 def measure(start: GPT2Stack, trained: GPT2Stack, specs: Sequence[GRPOSpec]) -> pd.DataFrame:
