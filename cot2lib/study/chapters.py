@@ -80,18 +80,10 @@ def execute(
     out: Path | None = None,
     workers: int = 1,
 ) -> int:
-    """Execute chapters (default: all); returns the exit status.
+    """Execute chapters (default: all), so many `workers` side by side, into a folder; returns the exit status.
 
-    Args:
-        names: chapters, by file name without the ending.
-        parameters: values as text, Python literals or bare strings, given to every chapter.
-        out: folder for the executed copies.
-        workers: chapters executed side by side.
-
-    Raises:
-        SpecError: for an unknown chapter or parameter, or a value that
-            `checked` refuses.
-        DeviceError: for a device that is not there.
+    Every chapter gets the `parameters`, values as text: Python literals or bare strings. SpecError for an unknown
+    chapter or parameter, or a value that `checked` refuses; DeviceError for a device that is not there.
     """
     sources = [chapter_path(name) for name in names] or all_chapters()
     values = [checked(source, parameters or {}) for source in sources]
@@ -116,11 +108,7 @@ def all_chapters() -> list[Path]:
 
 
 def chapter_path(name: str) -> Path:
-    """The source of a chapter.
-
-    Raises:
-        SpecError: if there is none of that name.
-    """
+    """The source of a chapter; SpecError if there is none of that name."""
     path = _root() / "notebooks" / f"{name.removesuffix('.ipynb')}.ipynb"
     if not path.exists():
         known = ", ".join(source.stem for source in all_chapters())
@@ -139,12 +127,8 @@ def defaults(source: Path) -> dict[str, object]:
 
 
 def checked(source: Path, given: Mapping[str, str]) -> dict[str, object]:
-    """The given parameters as values of the defaults' types.
-
-    Raises:
-        SpecError: for a name the chapter lacks, or a value that `check` refuses.
-        DeviceError: for a device that is not there.
-    """
+    """The given parameters as values of the defaults' types; SpecError for a name the chapter lacks, and errors as
+    `check`."""
     known = defaults(source)
     if (unknown := next((name for name in given if name not in known), None)) is not None:
         raise SpecError(f"{source.stem} has no parameter {unknown!r}; it has {', '.join(known)}.")

@@ -296,11 +296,8 @@ OF_CONCEPTS = ((READINGS[0], SEEDS, BOTH), (READINGS[0], SEEDS[:2], METHODS[2:])
 
 
 def whole(method: str, seed: int = SEEDS[0], trial: Trial = TRIALS[0], **changed) -> RunSpec:
-    """A run on questions of all hops; targets of CoT2 spread evenly over a frontier's nodes.
-
-    Args:
-        changed: fields of the task, in place of the usual ones.
-    """
+    """A run on questions of all hops; targets of CoT2 spread evenly over a frontier's nodes. Fields of the task that
+    are `changed` stand in place of the usual ones."""
     usual = dict(names=OFFICIAL, mixture=SHARES, waiting=MOST_HOPS)
     frontier = "nodes" if method == "cot2" else ProsQA.frontier
     task = ProsQA(**dict(hops=None, frontier=frontier, padding_counts=True) | usual | changed)

@@ -67,11 +67,7 @@ def gamma_curves(table: pd.DataFrame) -> Shown:
 
 @torch.no_grad()
 def base_thought(seed: int) -> Float[Tensor, " token"]:
-    """The second thought of a shipped discrete model that feeds its own base thoughts, on its first held-out prompt.
-
-    Raises:
-        RecordError: if its weights are neither shipped nor stored.
-    """
+    """The second thought of a shipped discrete model fed its own base thoughts, on the first held-out prompt."""
     chosen = starts([seed])
     stack, data = runs.load_stack(chosen, missing="error"), stack_data(chosen, "cpu")
     prompt = data.prompts[data.held_out.index[:, :1]]
@@ -81,10 +77,8 @@ def base_thought(seed: int) -> Float[Tensor, " token"]:
 def scales(alpha: Float[Tensor, " token"], gammas: Sequence[float], samples: int) -> pd.DataFrame:
     """Per gamma: mean entropy (nat) of a point and distance from its mean, sampled, and by their formulas.
 
-    The distance is the root of the summed variances. `alpha` is a base thought; `most` is its entropy.
-
-    Raises:
-        SpecError: without scales or samples.
+    The distance is the root of the summed variances. `alpha` is a base thought; `most` is its entropy. SpecError
+    without scales or samples.
     """
     if not gammas or samples < 1:
         raise SpecError(f"drawn_gammas={list(gammas)}, drawn_samples={samples}: give at least one of each.")

@@ -21,13 +21,10 @@ STUDY = "cot2lib.study."
 
 @dataclass(frozen=True)
 class Measured:
-    """A table that ships as the record `<name>.<profile>.<of>`.
+    """A table that ships as the record `<name>.<profile>.<of>`; one without rows has its first `columns`, too.
 
-    Attributes:
-        of: what it holds.
-        columns: the first of them, which a table without rows has too.
-        measure: the function of the study that gives it: of runs of one shape, or of nothing, by the quick recipe.
-        runs: the function of the study that gives a profile's runs, if it is of their models.
+    The function `measure` of the study gives it: of runs of one shape, which the function `runs` lists by profile, or
+    of nothing, by the quick recipe.
     """
 
     of: str
@@ -71,11 +68,8 @@ def read(name: str, profile: str = "quick") -> pd.DataFrame:
 def measure(name: str, profile: str = "quick", folder: Path | None = None) -> Path:
     """Measure a table and write it into the records, or into a folder.
 
-    Of trained models those are measured that are here; of the others the rows that ship stay.
-
-    Raises:
-        SpecError: for a name or a profile of which nothing is measured.
-        RecordError: if no model is here.
+    Of trained models those are measured that are here; of the others the rows that ship stay. SpecError for a name or
+    a profile of which nothing is measured, RecordError if no model is here.
     """
     if name not in TABLES:
         raise SpecError(f"{name!r} is not measured; choose one of {', '.join(TABLES)}.")

@@ -66,8 +66,7 @@ class Probed:
 def probed(stack: GPT2Stack, specs: Sequence[RunSpec], inputs: int = INPUTS) -> Probed:
     """Own thoughts of runs of one shape on some of each run's validation inputs.
 
-    Raises:
-        SpecError: for fewer than two inputs or more than a run has held out, or runs with latent or no thoughts.
+    SpecError for fewer than two inputs or more than a run has held out, or runs with latent or no thoughts.
     """
     data = stack_data(specs, stack.device)
     held_out = data.held_out.real.sum(1, keepdim=True)
@@ -187,10 +186,8 @@ def linear_answers(own: Probed) -> pd.DataFrame:
 def consistency(own: Probed, ks: Sequence[int], rollouts: int) -> pd.DataFrame:
     """Squared bias of MTS's mean distribution against base CoT2's, for each K, run and step (2..m).
 
-    Columns `seed`, `k`, `step`, `gap` (mean over inputs; may fall below 0 where there is no bias).
-
-    Raises:
-        SpecError: for fewer than two rollouts.
+    Columns `seed`, `k`, `step`, `gap` (mean over inputs; may fall below 0 where there is no bias). SpecError for fewer
+    than two rollouts.
     """
     if rollouts < 2:
         raise SpecError(f"rollouts={rollouts}: give two or more, to compare.")

@@ -27,10 +27,7 @@ def timed(record: str) -> pd.DataFrame:
     `way` is the engine, the stack, or one of the others. `rate` is steps of one run, or prompts, in a second. `times`
     is the ratio to the loop's rate, a median over rounds. On one core `share` is the rate of the operations that our
     stack needs, in percent of the best measured matrix product `sgemm` (Gflop/s), and `minutes` what a run takes by
-    the authors' recipe. On a GPU `memory` (GiB) is what a stack took.
-
-    Raises:
-        RecordError: where there are none.
+    the authors' recipe. On a GPU `memory` (GiB) is what a stack took. RecordError where nothing is recorded.
     """
     rows = records.shipped_table(f"{record}.measured")
     if rows is None:

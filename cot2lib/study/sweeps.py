@@ -280,8 +280,7 @@ HALF = ("prosqa",)  # chapters whose weights ship in half precision
 def of_chapter(name: str, profile: str) -> list[Run]:
     """All runs that a chapter stands on under a profile; `budget` leaves out those of `csft`, `sampling` repeats some.
 
-    Raises:
-        SpecError: for a chapter that trains nothing or does not exist, or an unknown profile.
+    SpecError for a chapter that trains nothing or does not exist, or an unknown profile.
     """
     if name not in CHAPTERS:
         other = " `cot2 llm train` trains its language models." if name == "gsm8k" else ""
@@ -314,8 +313,7 @@ def ships_weights(chapter: str, run: Run) -> bool:
 def where(specs: Sequence[Run | LanguageRun], conditions: Sequence[str]) -> list[Run | LanguageRun]:
     """Specs whose fields (`columns`) equal every "field=value".
 
-    Raises:
-        SpecError: for no specs, an unknown field, a malformed condition, or if no run is left.
+    SpecError for no specs, an unknown field, a malformed condition, or if no run is left.
     """
     if not specs:
         raise SpecError("there are no such runs under this profile; choose the other one.")

@@ -87,8 +87,7 @@ def base_entropies(held: pd.DataFrame) -> pd.DataFrame:
 def of_runs(requests: Mapping[str, Sequence[GRPOSpec]], retrained: str | None = None) -> pd.DataFrame:
     """`measure` of each profile's runs as far as there are any; those of `retrained` are measured here.
 
-    Raises:
-        RecordError: if none was measured, or what was trained here is not there.
+    RecordError if none was measured, or what was trained here is not there.
     """
     tables = []
     for profile, specs in requests.items():

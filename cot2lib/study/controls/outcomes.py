@@ -42,16 +42,7 @@ def read(
     """Return two frames: accuracies (%) of all controls, and answers after edits of their thoughts.
 
     Both have `told` (the task), `control` and `seed`. Accuracies (`last`) are by each control's own decoder. `lost` is
-    the cost of an edit.
-
-    Args:
-        seeds: seeds of the runs.
-        retrain: whether to train and measure the runs here, instead of reading the shipped records.
-        device: where to train.
-        profile: the recipe.
-
-    Raises:
-        RecordError: if nothing is recorded of these runs.
+    the cost of an edit. With `retrain` runs are trained and measured here; RecordError if none of them is recorded.
     """
     known = controls.trained(profile)
     asked = [run for some in known.values() for run in some if run.seed in seeds]
@@ -103,8 +94,7 @@ def measures(rows: pd.DataFrame, edited: pd.DataFrame, block: str = CONTROLS) ->
 def outcomes(rows: pd.DataFrame, edited: pd.DataFrame, block: str = CONTROLS) -> pd.DataFrame:
     """Return the outcome of each experiment, judged by the predictions (`predicted.judged`).
 
-    Raises:
-        RecordError: if numbers or graphs have no experiment with two seeds, so that there is no interval.
+    RecordError if numbers or graphs have no experiment with two seeds, so that there is no interval.
     """
     values, asked = measures(rows, edited, block), experiments(block)
     if lacking := {NUMBERS, GRAPHS} - {*asked.loc[[*values], "task"]}:

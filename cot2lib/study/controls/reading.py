@@ -60,12 +60,9 @@ EDITS = {  # of the table: the edit and the words for it
 def read(seeds: Sequence[int], retrain: bool = False, device: str = "auto") -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return two frames: accuracies (%) of all cells (`last`), and answers after interventions.
 
-    Both have `told` (the task), `control` (the cell) and `seed`; the first has the cell's fields as well.
-
-    Args:
-        seeds: seeds of the first block; these runs have seeds later by 10 on numbers and by 5 on graphs.
-        retrain: whether to train and measure the runs here, instead of reading the shipped records.
-        device: where to train.
+    Both have `told` (the task), `control` (the cell) and `seed`; the first has the cell's fields as well. `seeds` are
+    of the first block; these runs have seeds later by 10 on numbers and by 5 on graphs. With `retrain` they are
+    trained and measured here.
     """
     known, asked = steps.trained("quick"), []
     for (task, _), some in known.items():
@@ -117,10 +114,7 @@ def authors() -> pd.DataFrame:
 
 
 def why(rows: pd.DataFrame, on_graphs: pd.DataFrame, answers: pd.DataFrame, finding: str) -> Shown:
-    """Draw accuracy by what steps see: of models trained so, on digits and graphs, and of trained ones that see less.
-
-    Arguments are what `read` and `hops` return.
-    """
+    """Draw accuracy by what steps see: of models trained so, on digits and graphs, and of others that see less."""
     figure, axes = look.panels(1, 3, width=12.5, height=4.4, width_ratios=[1, 1, 1.2])
     palette = {WORDS[name]: colour for name, colour in COLOURS.items()}
     on_digits = rows.query("told == @NUMBERS and d_model == 32 and digits == 4 and budget in (1, 16)")

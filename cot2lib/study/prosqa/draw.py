@@ -38,11 +38,7 @@ def tested(seeds: Sequence[int]) -> pd.DataFrame:
 
 
 def answers(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return right answers (%) to published questions with drawn names, by run and by `questions` (hops, or all).
-
-    Args:
-        rows: the frame of `tested`.
-    """
+    """Return right answers (%) to published questions with drawn names, by run and by `questions` (hops, or all)."""
     known = frame.at(rows, test=questions.PUBLISHED, asked="fresh")
     by = ["id", "method", "seed"]
     weighed = known.assign(strict=known["strict"] * known["inputs"]).groupby(by, observed=True)[["strict", "inputs"]]
@@ -89,11 +85,7 @@ def size() -> str:
 
 
 def used(rows: pd.DataFrame) -> pd.DataFrame:
-    """Tabulate accuracies (%) on the tests `USED`, strict and of pairs, by method.
-
-    Args:
-        rows: the frame of `tested`.
-    """
+    """Tabulate accuracies (%) on the tests `USED`, strict and of pairs, by method."""
     found = frame.at(rows[rows["hops"].isna()], test=USED)
     long = found.melt(["test", "method"], ["strict", "pair"], "accuracy", "share")
     order = frame.ordered
@@ -140,12 +132,7 @@ def four_hops(seeds: Sequence[int], age_seeds: Sequence[int]) -> tuple[graphs.Re
 
 def question(row: int, seed: int) -> Shown:
     """Draw the graph of an unseen question of four hops, a panel for each hop; a node's area is its share of CoT2's
-    thought.
-
-    Args:
-        row: the question's place in the test.
-        seed: the model's seed.
-    """
+    thought. `row` is the question's place in the test."""
     task = ProsQA(inputs=INPUTS, seed=TEST_SEED)
     (run,) = graph_runs.naming("quick", [seed], ("cot2",), ("fresh",))
     thoughts = questions.thoughts(run, task, row)

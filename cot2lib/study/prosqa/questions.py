@@ -90,12 +90,8 @@ def by_hops(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def thoughts(spec: RunSpec, task: ProsQA, row: int) -> Float[np.ndarray, "hop state"]:
-    """Return the thoughts of a run after each hop of one question, by names.
-
-    Raises:
-        SpecError: for a question that the task does not have.
-        RecordError: if the run's weights are neither shipped nor stored.
-    """
+    """Return the thoughts of a run after each hop of one question, by names; SpecError for a question that the task
+    does not have."""
     if not 0 <= row < task.size:
         raise SpecError(f"question={row}: the test has questions 0..{task.size - 1}.")
     rollout = answered(runs.load(spec, missing="error"), spec, task, torch.tensor([row]))
@@ -109,10 +105,8 @@ def measure(specs: Sequence[RunSpec]) -> pd.DataFrame:
     """Measure accuracies and shares of thoughts of trained runs of one shape.
 
     A row for each run, test, naming (`asked`) and number of hops (missing where a test has all of them); further
-    columns are those in `cot2lib.study.graph_tests.by_question`, means over `inputs` questions.
-
-    Raises:
-        RecordError: if the weights of one are not here.
+    columns are those in `cot2lib.study.graph_tests.by_question`, means over `inputs` questions. RecordError if the
+    weights of one are not here.
     """
     return pd.concat(_tests(runs.load_stack(specs, missing="error"), specs), ignore_index=True)
 
