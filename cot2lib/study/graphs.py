@@ -93,7 +93,7 @@ def votes(task: str, seeds: Sequence[int]) -> pd.DataFrame:
 
     CoT2 answers once, at temperature 0. A line of the figure is named in `answers`. ProsQA has runs on all hops, too.
     """
-    asked = [(name, RECIPES[name], graph_runs.voting(name, seeds, (task,))) for name in RECIPES]
+    asked = [(name, RECIPES[name], graph_runs.voting(task, name, seeds)) for name in RECIPES]
     if task == "ProsQA":
         whole = [graph_runs.whole(method, seed) for method in graph_runs.BOTH for seed in seeds]
         asked.append(("quick", f"{OURS} on all hops", whole))
@@ -131,7 +131,7 @@ def vote_curves(rows: pd.DataFrame) -> look.Shown:
 
 def rewarded(task: str, seeds: Sequence[int]) -> pd.DataFrame:
     """Return `policies.outcomes` of the runs of policy gradients on a task."""
-    requests = {name: graph_runs.rewarded(name, seeds, tasks=(task,)) for name in RECIPES}
+    requests = {name: graph_runs.rewarded(task, name, seeds) for name in RECIPES}
     return policies.outcomes(policies.evaluations(requests))
 
 

@@ -125,7 +125,8 @@ def four_hops(seeds: Sequence[int], age_seeds: Sequence[int]) -> tuple[graphs.Re
     named = {name: graph_runs.naming(name, seeds) for name in PROFILES}
     widths = {name: graph_runs.dimension(name, seeds) for name in PROFILES}
     for some in (named, widths):
-        some["paper"] = list(dict.fromkeys([*some["paper"], *graph_runs.by_age(age_seeds)]))
+        seven = graph_runs.naming("paper", age_seeds[: len(graph_runs.SEVEN)], graph_runs.BOTH, ("age",))
+        some["paper"] = list(dict.fromkeys([*some["paper"], *seven]))
     bare = list(dict.fromkeys([*graph_runs.bare(seeds), *graph_runs.bare_by_age(age_seeds)]))
     return named | {graphs.BARE: bare}, widths, {"quick": graph_runs.chosen(seeds)}
 
