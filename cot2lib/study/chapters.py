@@ -48,15 +48,8 @@ PARAMETERS: dict[str, dict[str, object]] = {  # by chapter, as shipped
     | {"gap_ks": [1, 2, 4, 8, 16, 64], "rollouts": 16},
     "capacity": {"seeds": [*TWENTY], "live_vocab": 73, "live_budgets": [1, 4, 8, 16], "live_share": 0.5}
     | {"live_dimensions": [4, 8, 16, 32], "live_steps": 120, "live_head_dimensions": [4, 6, 8, 16]},
-    "prosqa": {
-        "seeds": [*SEEDS[:3]],
-        "whole_seeds": [*SEEDS],
-        "age_seeds": [*TEN],
-        "question": 3,
-        "live_inputs": 3000,
-        "live_steps": 2000,
-        "live_hops": 4,
-    },
+    "prosqa": {"seeds": [*SEEDS[:3]], "whole_seeds": [*SEEDS], "age_seeds": [*TEN], "question": 3}
+    | {"live_inputs": 3000, "live_steps": 2000, "live_hops": 4},
     "prontoqa": {"seeds": [*TEN]},
     "controls": {"seeds": [*range(62, 72)], "digits": [1, 1, 1, 4], "others": [8, 3, 9, 2]}
     | {"live_steps": 2000, "live_sees": "strict"},

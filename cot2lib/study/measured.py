@@ -36,26 +36,18 @@ class Measured:
         return resolve_name(STUDY + name)
 
 
-TESTED = "id test asked hops inputs strict pair"
+TESTED, EDITED = "id test asked hops inputs strict pair", "id edit dose inputs before right follows"
+HELD = "id when step support reachable on_the_way base_entropy"
 TABLES = {
     "sampling": Measured("passk", "id temperature top_k k pass_at_k", "sampling:of_runs", "sampling:models"),
     "experts": Measured("training", "feed lr seed step loss accuracy seen", "construction_block:measure"),
-    "thoughts": Measured(
-        "contents",
-        "id when step support reachable on_the_way base_entropy",
-        "thoughts_held:contents",
-        "sweeps:looked_into",
-    ),
+    "thoughts": Measured("contents", HELD, "thoughts_held:contents", "sweeps:looked_into"),
     "searched": Measured("tested", "id test inputs strict pair", "prontoqa:measure", "prosqa.runs:searched"),
     "votes": Measured("majority", "id temperature k pass_at_k maj_at_k", "graph_tests:votes", "prosqa.runs:polled"),
     "questions": Measured("tested", TESTED, "prosqa.questions:measure", "prosqa.runs:compared"),
     "farther": Measured("tested", TESTED, "prosqa.questions:measure_hops", "prosqa.runs:tried_farther"),
-    "edits": Measured(
-        "answers", "id edit dose inputs before right follows", "controls.measure:edits", "controls.runs:thinking"
-    ),
-    "reads": Measured(
-        "answers", "id edit dose inputs before right follows", "controls.measure:steps", "controls.steps:asked"
-    ),
+    "edits": Measured("answers", EDITED, "controls.measure:edits", "controls.runs:thinking"),
+    "reads": Measured("answers", EDITED, "controls.measure:steps", "controls.steps:asked"),
 }
 
 
