@@ -54,10 +54,9 @@ class ExpertStack(nn.Module):
             raise SpecError(f"feed={feed!r}: choose one of {', '.join(FEEDS)}.")
         self.experts, self.feed = task.length, feed
         content, places = 2 ** (task.length + 1), task.length + 2
-        turns = (
-            torch.arange(-task.bound, task.bound + 1)[:, None] * frequencies(content // 2, task.states) / task.states
-        )
-        table = (circles(turns) / math.sqrt(content / 2)).float()  # embeddings of the sums -S..S, of length one
+        sums = torch.arange(-task.bound, task.bound + 1)[:, None]
+        turns = sums * frequencies(content // 2, task.states) / task.states
+        table = (circles(turns) / math.sqrt(content / 2)).float()  # embeddings, of length one
         width, inner, slots = content + places, 2 * content, 2**task.length
         shapes = {
             "attend": (width, width), "value": (width, width), "route": (width, self.experts + 1),
