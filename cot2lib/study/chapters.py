@@ -96,7 +96,6 @@ def execute(
 
 
 def all_chapters() -> list[Path]:
-    """Every chapter of the repository, by name."""
     return sorted((_root() / "notebooks").glob("*.ipynb"))
 
 

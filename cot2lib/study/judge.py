@@ -101,7 +101,6 @@ class Unit:
         return LOOSE * self.tight
 
     def text(self, amount: float) -> str:
-        """An amount in words."""
         return f"{amount:.{self.digits}f} {self.name}"
 
     def margin(self, stated: float = np.inf) -> float:

@@ -58,7 +58,6 @@ class Probed:
 
     @property
     def kind(self) -> tuple[int, int]:
-        """Layers and dimension."""
         return self.specs[0].model.layers, self.specs[0].model.d_model
 
 
@@ -92,7 +91,6 @@ def of_each(own: Sequence[Probed], measure: Callable[..., pd.DataFrame], *option
 
 
 def distance(one: Float[Tensor, "*law vocab"], other: Float[Tensor, "*law vocab"]) -> Float[Tensor, "*law"]:
-    """Total variation distance between two distributions."""
     return (one - other).abs().sum(-1) / 2
 
 

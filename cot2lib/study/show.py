@@ -120,7 +120,6 @@ def in_words(found: Interval, words: tuple[str, str] = ABOVE) -> str:
 
 
 def shown(found: Interval, digits: int = 1) -> str:
-    """A mean with its interval."""
     return describe(found.mean, found.low, found.high, digits)
 
 

@@ -238,7 +238,6 @@ def dirichlet(
 
 
 def distinct(*parts: Sequence[Run]) -> list[Run]:
-    """The different runs of some lists."""
     return list(dict.fromkeys(run for part in parts for run in part))
 
 

@@ -125,5 +125,4 @@ def commands() -> pd.DataFrame:
 
 
 def _card(claim: str, words: str) -> str:
-    """Words that lead to a claim's card."""
     return f"{{ref}}`{words} <claim-{claim}>`"

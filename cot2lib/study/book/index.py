@@ -58,7 +58,6 @@ def shown_with(claim: str) -> list[str]:
 
 
 def links(names: Sequence[str]) -> str:
-    """References to figures and tables of the book."""
     return ", ".join(f"{{numref}}`{name}`" for name in names)
 
 
@@ -68,7 +67,6 @@ def slug(source: str) -> str:
 
 
 def label(source: str) -> str:
-    """The label of the cards of a figure, table or proposition."""
     return f"claims-{slug(source)}"
 
 

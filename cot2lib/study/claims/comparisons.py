@@ -166,7 +166,6 @@ class Reaches(OfRuns):
         return {"seeds": min(map(len, readings)), **shown, "verdict": verdict}
 
     def drawn(self, claim: str, profile: str, read: Read) -> list[Drawn]:
-        """The value of every run, by reading."""
         (unit, factor, top), tables = scale("last"), [read(query, profile) for query in self.queries]
         tables = [rows for rows in tables if not rows.empty]
         lines = zip(map(", ".join, apart([_words(rows) for rows in tables])), tables)

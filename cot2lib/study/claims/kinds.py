@@ -133,7 +133,6 @@ class Number(OfRuns):
         return self
 
     def ours(self, row) -> str:
-        """The mean of the last epoch with its interval."""
         return measured(row, self.unit)
 
     def under(self, profile: str, verdict: str) -> str:
@@ -236,7 +235,6 @@ class HalfStated(Number):
         return best | {"verdict": OfRuns.under(self, profile, best["verdict"])} | command(self.chapter, profile)
 
     def drawn(self, claim: str, profile: str, read: Read) -> list[Drawn]:
-        """The lines of the number that the profile has."""
         return super().drawn(claim, profile, read) if profile == SETTLED else self._best.drawn(claim, profile, read)
 
     @property
@@ -322,12 +320,10 @@ class Setting(Kind):
 
 
 def noted(verdict: str, note: str) -> str:
-    """A verdict with a note."""
     return f"{verdict}{', ' if ':' in verdict else ': '}{note}" if note else verdict
 
 
 def unmeasured(chapter: str, profile: str) -> dict:
-    """The row of a claim without records under a profile."""
     missing = NEEDS.get(chapter, f"no {profile} records yet")
     return {"seeds": 0, "verdict": f"not run: {missing}"} | command(chapter, SETTLED if chapter in NEEDS else profile)
 
@@ -345,7 +341,6 @@ def command(chapters: str, profile: str) -> dict:
 
 
 def measured(row, unit: Unit) -> str:
-    """The mean of a row with its interval, in the decimals of its unit."""
     return describe(row.last, row.last_low, row.last_high, unit.digits)
 
 
