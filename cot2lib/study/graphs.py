@@ -7,7 +7,7 @@ import pandas as pd
 from cot2lib import runs
 from cot2lib.runs.records import Tables
 from cot2lib.specs import Run, RunSpec
-from cot2lib.study import frame, graph_runs, look, measured, policies, report, show
+from cot2lib.study import frame, graph_runs, look, measured, policies, show
 from cot2lib.study.printed import paper_value
 from cot2lib.study.report import PERCENT, RECIPES, describe
 from cot2lib.tasks.prontoqa import TWINS
@@ -35,11 +35,6 @@ def read(requests: Mapping[str, Sequence[RunSpec]], retrained: str | None = None
 def recorded(specs: Sequence[RunSpec], retrain: bool = False) -> pd.DataFrame:
     """Return tidy rows of the recorded runs among `specs`, with columns that describe their graphs."""
     return described(frame.tidy(runs.recorded(specs, retrain)), specs)
-
-
-def absent(requests: Requests, retrained: str | None = None) -> report.Text | None:
-    """Say which runs of both recipes are not recorded, as `frame.absent`."""
-    return frame.absent({name: requests[name] for name in RECIPES}, ["task", "method", "d_model"], retrained)
 
 
 def described(rows: pd.DataFrame, specs: Sequence[Run]) -> pd.DataFrame:

@@ -18,7 +18,7 @@ from cot2lib.study import frame, live, look, series, show, thoughts_held
 from cot2lib.study.frame import at, ordered
 from cot2lib.study.look import SETTINGS, Shown
 from cot2lib.study.printed import stated
-from cot2lib.study.report import PERCENT, Text
+from cot2lib.study.report import PERCENT
 from cot2lib.study.reward_runs import Asked, specs
 from cot2lib.study.sweeps import STEPS, starts
 from cot2lib.tasks import MNNS
@@ -130,11 +130,6 @@ def of_one(rows: pd.DataFrame, profile: str) -> pd.DataFrame:
         raise RecordError("none of these runs is recorded under any profile; set retrain = True to train them here.")
     found = at(rows, profile=profile)
     return found if len(found) else at(rows, profile=rows["profile"].iloc[0])
-
-
-def absent(asked: Mapping[str, Asked], by: Sequence[str], profile: str, retrained: str | None) -> Text | None:
-    """As `frame.absent`, of all runs of a profile."""
-    return frame.absent({profile: specs(asked[profile])}, by, retrained)
 
 
 # Figures

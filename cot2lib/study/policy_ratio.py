@@ -74,7 +74,7 @@ def exact_gradients(start: Starts, ks: Sequence[int]) -> pd.DataFrame:
     """Every ratio's expected gradient beside that of J, for each K whose thoughts can be listed and each model.
 
     Columns `k`, `ratio`, `seed`; `cosine` beside the gradient of J; `balance`, the thought part's length over the
-    answer part's; `J`. Raises SpecError if no K can be listed.
+    answer part's. SpecError if no K can be listed.
     """
     if not any(1 <= k <= LISTED for k in ks):
         raise SpecError(
@@ -89,7 +89,6 @@ def exact_gradients(start: Starts, ks: Sequence[int]) -> pd.DataFrame:
             columns = {
                 "cosine": torch.cosine_similarity(share * thought + answer, thought + answer),
                 "balance": share * thought.norm(dim=1) / answer.norm(dim=1),
-                "J": policy_gradient.expected_reward(law).detach(),
             }
             seeds = [spec.seed for spec in specs]
             parts.append(pd.DataFrame(columns).astype(float).assign(seed=seeds, k=k, ratio=ratio))
