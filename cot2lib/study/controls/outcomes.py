@@ -44,16 +44,14 @@ def read(
     Both have `told` (the task), `control` and `seed`. Accuracies (`last`) are by each control's own decoder. `lost` is
     the cost of an edit. With `retrain` runs are trained and measured here; RecordError if none of them is recorded.
     """
-    known = controls.trained(profile)
-    asked = [run for some in known.values() for run in some if run.seed in seeds]
+    known = {place: [run for run in some if run.seed in seeds] for place, some in controls.trained(profile).items()}
+    asked, rows = [run for some in known.values() for run in some], recorded(known, retrain, device)
     if retrain:
-        runs.run(asked, retrain=True, device=device)
         thinking = by_shape([run for run in asked if controls.has_thoughts(run)])
         answers = pd.concat([edits(group, retrain=True) for group in thinking], ignore_index=True)
     else:
         answers = measured.read("edits", profile)
-    rows, edited = placed(frame.tidy(runs.recorded(asked, retrain=retrain)), known), placed(answers, known)
-    edited = edited[edited["seed"].isin(seeds)]
+    edited = placed(answers, known)
     if rows.empty or edited.empty:
         raise RecordError("no control of these seeds is recorded; set `retrain = True` to train them here.")
     own = {run.id: f"decoded by {controls.own_rule(run).label}" for run in asked}
@@ -69,6 +67,16 @@ def by_mixtures(rows: pd.DataFrame, edited: pd.DataFrame) -> pd.DataFrame:
 def _decoded(rows: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
     """Replace accuracies by the right answers of another decoder, where there are any."""
     return rows.assign(last=rows["id"].map(answers.set_index("id")["right"]).fillna(rows["last"]))
+
+
+def recorded(
+    known: Mapping[tuple[Any, str], Sequence[Run]], retrain: bool = False, device: str = "auto", by: str = "told"
+) -> pd.DataFrame:
+    """Return tidy rows of the recorded runs by key, as `placed` names them; with `retrain` they are trained here."""
+    asked = [run for some in known.values() for run in some]
+    if retrain:
+        runs.run(asked, retrain=True, device=device)
+    return placed(frame.tidy(runs.recorded(asked, retrain=retrain)), known, by)
 
 
 def placed(rows: pd.DataFrame, known: Mapping[tuple[Any, str], Sequence[Run]], by: str = "told") -> pd.DataFrame:
@@ -108,7 +116,7 @@ def outcomes(rows: pd.DataFrame, edited: pd.DataFrame, block: str = CONTROLS) ->
 def by_digits(seeds: Sequence[int]) -> pd.DataFrame:
     """Return final accuracies (%) of the recorded runs of some seeds: `digits`, `control`, `seed`, `last`."""
     asked = controls.grown([seed for seed in controls.FIVE if seed in seeds])
-    rows = placed(frame.tidy(runs.recorded([run for some in asked.values() for run in some])), asked, "digits")
+    rows = recorded(asked, by="digits")
     return rows.assign(control=frame.ordered(rows["control"], controls.GROWING))
 
 

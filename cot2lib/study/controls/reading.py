@@ -8,18 +8,17 @@ from textwrap import fill
 
 import pandas as pd
 
-from cot2lib import runs
 from cot2lib.errors import RecordError
 from cot2lib.specs import by_shape
 from cot2lib.study import frame, look, measured, predicted, show
 from cot2lib.study.controls import measure, steps
 from cot2lib.study.controls.draw import dots
-from cot2lib.study.controls.outcomes import placed
+from cot2lib.study.controls.outcomes import placed, recorded
 from cot2lib.study.controls.runs import GRAPHS, NUMBERS
 from cot2lib.study.look import Shown
 from cot2lib.study.series import BLUE, GREEN, ORANGE, PINK
 
-NUMBERS_LATER, GRAPHS_LATER = 10, 5  # seeds of this block, counted from the first block's
+LATER = {NUMBERS: 10, GRAPHS: 5}  # seeds of this block, counted from the first block's
 WORDS = {"csft": "CSFT", "fresh-path": "fresh paths", "discrete": "discrete CoT", "mux": "path ahead",
          "coconut": "COCONUT", "csft-reward": "CSFT, then reward"}  # fmt: skip
 COLOURS = {"csft": BLUE, "fresh-path": GREEN, "discrete": ORANGE, "coconut": PINK}
@@ -64,40 +63,34 @@ def read(seeds: Sequence[int], retrain: bool = False, device: str = "auto") -> t
     of the first block; these runs have seeds later by 10 on numbers and by 5 on graphs. With `retrain` they are
     trained and measured here.
     """
-    known, asked = steps.trained("quick"), []
-    for (task, _), some in known.items():
-        later = NUMBERS_LATER if task == NUMBERS else GRAPHS_LATER
-        asked += [run for run in some if run.seed - later in seeds]
+    known = {
+        place: [run for run in some if run.seed - LATER[place[0]] in seeds]
+        for place, some in steps.trained("quick").items()
+    }
+    rows = recorded(known, retrain, device)
     if retrain:
-        runs.run(asked, retrain=True, device=device)
-        looked = [group for group in by_shape(steps.asked("quick")) if set(group) & set(asked)]
-        answers = pd.concat(
-            [measure.steps([run for run in group if run in set(asked)], retrain=True) for group in looked]
-        )
+        here = {run for some in known.values() for run in some}
+        looked = by_shape([run for run in steps.asked("quick") if run in here])
+        answers = pd.concat([measure.steps(group, retrain=True) for group in looked])
     else:
         answers = measured.read("reads")
-    rows = placed(frame.tidy(runs.recorded(asked, retrain=retrain)), known)
     if rows.empty:
         raise RecordError("no run of these seeds is recorded; set `retrain = True` to train them here.")
     cells = pd.DataFrame([cell._asdict() | {"control": str(cell)} for cell in dict.fromkeys(steps.cells())])
     rows = rows.drop(columns=["method", "d_model", "budget", "sees"]).merge(cells, "left", "control")
     rows["budget"] = rows["budget"].where(rows["method"] != "discrete", 1)
     answers = placed(answers, known)
-    answers = answers[answers["id"].isin({run.id for run in asked})]
     return rows, answers.assign(lost=answers["before"] - answers["right"])
 
 
 def hops(seeds: Sequence[int], retrain: bool = False, device: str = "auto") -> pd.DataFrame:
     """Return final accuracies (%) on graphs by what a step sees; columns and arguments as `read`."""
     known = {
-        (GRAPHS, cell): [run for run in some if run.seed - GRAPHS_LATER in seeds]
+        (GRAPHS, cell): [run for run in some if run.seed - LATER[GRAPHS] in seeds]
         for cell, some in steps.hops().items()
     }
-    asked = [run for some in known.values() for run in some]
-    if retrain:
-        runs.run(asked, retrain=True, device=device)
-    rows = placed(frame.tidy(runs.recorded(asked, retrain=retrain)), known)
-    sees = {run.id: run.supervision.sees for run in asked}
+    rows = recorded(known, retrain, device)
+    sees = {run.id: run.supervision.sees for some in known.values() for run in some}
     return rows.assign(method=rows["control"].str.split().str[0], sees=rows["id"].map(sees))
 
 
@@ -108,9 +101,7 @@ def hop_outcomes(rows: pd.DataFrame) -> pd.DataFrame:
 
 def authors() -> pd.DataFrame:
     """Return final accuracies (%) by the authors' recipe: a row for each seed, a column for each cell."""
-    known = steps.trained("paper")
-    rows = frame.tidy(runs.recorded([run for some in known.values() for run in some]))
-    return placed(rows, known).pivot_table("last", "seed", "control")
+    return recorded(steps.trained("paper")).pivot_table("last", "seed", "control")
 
 
 def why(rows: pd.DataFrame, on_graphs: pd.DataFrame, answers: pd.DataFrame, finding: str) -> Shown:
