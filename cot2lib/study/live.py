@@ -17,7 +17,6 @@ from cot2lib.study.frame import tidy
 from cot2lib.study.look import Shown, panels
 from cot2lib.study.series import told_apart
 from cot2lib.study.sweeps import of_budget
-from cot2lib.study.targets import baselines
 from cot2lib.tasks import MNNS
 from cot2lib.tasks.mnns import ENUMERABLE, LONGEST
 from cot2lib.thoughts import Rule
@@ -67,11 +66,6 @@ def recorded(asked: Sequence[RunSpec], profile: str) -> pd.DataFrame | None:
     ]
     known = set(runs.recorded(wanted)["id"])
     return tidy(runs.curves([run for run in wanted if run.id in known])) if known else None
-
-
-def without_search(task: MNNS) -> float:
-    """Accuracy (%) of the best rule that does not search: the commonest answer of the parity of the digits' sum."""
-    return float(baselines(task)["all inputs (%)"].max())
 
 
 def rewards(starts: Sequence[RunSpec], rule: Rule, steps: int, lr: float, device: str = "cpu") -> pd.DataFrame:

@@ -32,14 +32,13 @@ SAID: dict[str, Callable[[object], str]] = {
     "feed": "fed the {}".format,
     "lr": "rate {:g}".format,
     "embedding": "{} embeddings".format,
-    "scaled": lambda scaled: "scaled" if scaled else "not scaled",
 }
 COLUMNS = {
     "last": "last epoch", "best": "best epoch", "before": "what it starts from",
     "curve_mean": "mean over training", "gain": "gained by reward",
     "lost": "lost since the best epoch", "base_lost": "lost since the best epoch by base decoding",
-    "base_last": "last epoch by base decoding", "base_best": "best epoch by base decoding",
-    "base_before": "before reward", "base_split_half": "best epoch by base decoding",
+    "base_best": "best epoch by base decoding", "base_before": "before reward",
+    "base_split_half": "best epoch by base decoding",
 }  # fmt: skip
 
 

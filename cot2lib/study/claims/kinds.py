@@ -48,13 +48,8 @@ def scale(column: str) -> Scale:
 class Drawn(NamedTuple):
     """One line of a claim's card: runs, and what the claim compares them with.
 
-    Attributes:
-        label: what is measured, in words; empty where the claim itself says it.
-        values: by seed, in the claim's unit.
-        stated: the paper's number, or 0 for a difference.
-        unit: of the values.
-        runs: the rows that they come from, of one or two queries.
-        within: the ends that the values can reach.
+    The `label` says what is measured; it is empty where the claim itself does. `values` by seed come from the rows
+    `runs` of one or two queries, and can reach the ends `within`. `stated` is the paper's number, 0 for a difference.
     """
 
     label: str

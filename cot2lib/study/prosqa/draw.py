@@ -6,8 +6,6 @@ from pathlib import Path
 import networkx
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
-from matplotlib.axes import Axes
 
 from cot2lib.specs.profiles import PROFILES
 from cot2lib.study import frame, graph_runs, graphs, look, show
@@ -146,7 +144,14 @@ def question(row: int, seed: int) -> Shown:
     for axis in axes.flat[len(thoughts) :]:
         axis.remove()
     for hop, (axis, thought) in enumerate(zip(axes.flat, thoughts), start=1):
-        _graph(axis, graph, places, thought)
+        for start, end in graph.edges:
+            arrow = dict(arrowstyle="-|>", color="#bdbdbd", linewidth=0.8, shrinkA=3, shrinkB=4)
+            axis.annotate("", places[end], places[start], arrowprops=arrow)
+        at = np.array([places[node] for node in graph.nodes])
+        axis.scatter(*at.T, s=12, color=GREY, zorder=2, linewidths=0)
+        axis.scatter(*at.T, s=MOST_SIZE * thought[list(graph.nodes)], color=BLUE, alpha=0.75, zorder=3, linewidths=0)
+        axis.margins(0.12)
+        axis.set_axis_off()
         for node, (name, colour) in asked.items():
             axis.scatter(*places[node], s=130, facecolors="none", edgecolors=colour, linewidths=1.8, zorder=4)
             axis.annotate(name, places[node], (0, 9), textcoords="offset points", ha="center", fontsize=7.5)
@@ -167,14 +172,3 @@ def by_layers(graph: networkx.DiGraph) -> dict[int, tuple[float, float]]:
         for place, node in enumerate(sorted(layer, key=lambda node: (known(node), node))):
             places[node] = ((place + 0.5) / len(layer) + 0.02 * (depth % 2), -float(depth))
     return places
-
-
-def _graph(axis: Axes, graph: networkx.DiGraph, places: dict, thought: Float[np.ndarray, " state"]) -> None:
-    for start, end in graph.edges:
-        arrow = dict(arrowstyle="-|>", color="#bdbdbd", linewidth=0.8, shrinkA=3, shrinkB=4)
-        axis.annotate("", places[end], places[start], arrowprops=arrow)
-    at = np.array([places[node] for node in graph.nodes])
-    axis.scatter(*at.T, s=12, color=GREY, zorder=2, linewidths=0)
-    axis.scatter(*at.T, s=MOST_SIZE * thought[list(graph.nodes)], color=BLUE, alpha=0.75, zorder=3, linewidths=0)
-    axis.margins(0.12)
-    axis.set_axis_off()
