@@ -112,9 +112,10 @@ def far(rows: pd.DataFrame) -> Shown:
 
 
 def by_depth_alone() -> list[float]:
-    """Return how often (%) the deeper leaf is the target in published questions, and in ours."""
+    """Return how often (%) the deeper leaf is the target in published questions, and in ours; ties count half."""
     theirs, ours = published(questions.published_file(), naming="age"), ProsQA(inputs=1000, names=28, naming="age")
-    return [questions.guesses(task)[questions.DEEPER] for task in (theirs, ours)]
+    right = dict(zip(questions.DEPTHS, (100.0, 50.0, 0.0)))
+    return [pd.Series(questions.by_depth(task)).map(right).mean() for task in (theirs, ours)]
 
 
 def four_hops(seeds: Sequence[int], age_seeds: Sequence[int]) -> tuple[graphs.Requests, ...]:
