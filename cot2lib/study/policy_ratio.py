@@ -29,7 +29,7 @@ from cot2lib.specs.profiles import shortened, spec
 from cot2lib.study import series, show
 from cot2lib.study.frame import at, called
 from cot2lib.study.look import Shown, panels, ticked
-from cot2lib.study.policy_ratio_examples import Shared, entropies
+from cot2lib.study.policy_ratio_examples import climb, entropies
 from cot2lib.study.report import recipe
 from cot2lib.study.series import LOOKS, SKY
 from cot2lib.tasks import MNNS
@@ -162,7 +162,7 @@ def gradients(listed: pd.DataFrame, sampled: pd.DataFrame, finding: str = "") ->
 def example_climbs(ks: Sequence[int], updates: int) -> pd.DataFrame:
     """Expected reward `J` after each `update`, by `k` and `ratio`, where thought and answer share one parameter."""
     positive(**{f"example_ks[{place}]": k for place, k in enumerate(ks)})
-    climbs = [pd.DataFrame(Shared().climb(ks, ratio, updates).numpy(), columns=list(ks)) for ratio in SHOWN]
+    climbs = [pd.DataFrame(climb(ks, ratio, updates).numpy(), columns=list(ks)) for ratio in SHOWN]
     long = [part.rename_axis("update").melt(var_name="k", value_name="J", ignore_index=False) for part in climbs]
     return pd.concat([part.reset_index().assign(ratio=ratio) for part, ratio in zip(long, SHOWN)], ignore_index=True)
 

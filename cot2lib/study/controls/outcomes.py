@@ -28,11 +28,8 @@ def experiments(block: str = CONTROLS) -> pd.DataFrame:
     file = {CONTROLS: "experiments.csv", STEPS: "steps_experiments.csv"}[block]
     table = pd.read_csv(Path(__file__).with_name(file), keep_default_na=False).set_index("id")
     if block == CONTROLS:
-        table = (
-            table.rename(columns={"control": "one", "beside": "other"})
-            .assign(against="")
-            .replace({"column": {"": "last"}})
-        )
+        table = table.rename(columns={"control": "one", "beside": "other"}).assign(against="")
+        table["column"] = table["column"].replace("", "last")
     return table.assign(task=predictions(block).drop_duplicates("id").set_index("id")["task"])
 
 
