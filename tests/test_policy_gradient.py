@@ -12,7 +12,8 @@ from cot2lib import losses, policy_gradient, runs
 from cot2lib.decode import replay
 from cot2lib.specs import GRPOSpec, Recipe
 from cot2lib.study import policy_ratio, sweeps
-from cot2lib.study.policy_ratio_examples import Shared, entropies
+from cot2lib.study import policy_ratio_examples as examples
+from cot2lib.study.policy_ratio_examples import climb, entropies
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import MTS
 from cot2lib.training import grpo
@@ -226,20 +227,19 @@ def test_divergence_is_that_of_traces(trained):
 
 
 def test_climb_of_the_shared_parameter():
-    model = Shared()
-    ends = {ratio: model.climb([1, 2, 6], ratio)[-1].tolist() for ratio in ("product", "geometric")}
-    assert float(model.climb([1], "product", 1)[0, 0]) == pytest.approx(0.4)
+    ends = {ratio: climb([1, 2, 6], ratio, 4000)[-1].tolist() for ratio in ("product", "geometric")}
+    assert float(climb([1], "product", 1)[0, 0]) == pytest.approx(0.4)
     assert [round(x, 3) for x in ends["product"]] == [0.5, 0.5, 0.5]
     assert [round(x, 3) for x in ends["geometric"]] == [0.5, 0.301, 0.3]
-    assert (model.climb([2], "geometric", 200)[:, 0].diff() < 0).all(), "it falls all the way"
+    assert (climb([2], "geometric", 200)[:, 0].diff() < 0).all(), "it falls all the way"
 
 
-def surrogate_gradient(model, parameter, k, ratio):
+def surrogate_gradient(parameter, k, ratio):
     """By autograd from the package's surrogate: the sum over all draws and both answers is the expectation."""
     draws = torch.cartesian_prod(*[torch.arange(2)] * k).view(-1, k)  # (draws, k)
     thought = torch.stack([F.logsigmoid(-parameter), F.logsigmoid(parameter)])[draws]  # (draws, k)
-    right = model.a * (1 - draws.double().mean(-1)) + model.b * parameter.sigmoid()
-    baseline, value = model.reward(parameter.detach()), 0.0
+    right = examples.A * (1 - draws.double().mean(-1)) + examples.B * parameter.sigmoid()
+    baseline, value = examples.reward(parameter.detach()), 0.0
     for reward, chance in ((1.0, right), (0.0, 1 - right)):
         advantages = (reward - baseline).expand(1, len(draws))  # (1, draws)
         steps = (thought[None, :, None], chance.log()[None, :, None, None])  # (1, draws, 1, k or 1)
@@ -251,12 +251,12 @@ def surrogate_gradient(model, parameter, k, ratio):
 @pytest.mark.parametrize("ratio", RATIOS)
 @pytest.mark.parametrize("k", [1, 2, 6])
 def test_shared_parts_are_the_gradient_of_the_surrogate(ratio, k):
-    model, theta = Shared(), torch.tensor(0.7, dtype=torch.float64)
-    thought, answer = model.parts(theta)
+    theta = torch.tensor(0.7, dtype=torch.float64)
+    thought, answer = examples.parts(theta)
     share = 1 / k if ratio == "geometric" else 1.0
-    found = surrogate_gradient(model, theta.clone().requires_grad_(), k, ratio)
+    found = surrogate_gradient(theta.clone().requires_grad_(), k, ratio)
     assert found == pytest.approx(float(share * thought + answer), abs=1e-12)
-    slope = (model.reward(theta + 1e-6) - model.reward(theta - 1e-6)) / 2e-6
+    slope = (examples.reward(theta + 1e-6) - examples.reward(theta - 1e-6)) / 2e-6
     assert (found == pytest.approx(float(slope), abs=1e-9)) == (ratio != "geometric" or k == 1)
 
 

@@ -48,15 +48,8 @@ PARAMETERS: dict[str, dict[str, object]] = {  # by chapter, as shipped
     | {"gap_ks": [1, 2, 4, 8, 16, 64], "rollouts": 16},
     "capacity": {"seeds": [*TWENTY], "live_vocab": 73, "live_budgets": [1, 4, 8, 16], "live_share": 0.5}
     | {"live_dimensions": [4, 8, 16, 32], "live_steps": 120, "live_head_dimensions": [4, 6, 8, 16]},
-    "prosqa": {
-        "seeds": [*SEEDS[:3]],
-        "whole_seeds": [*SEEDS],
-        "age_seeds": [*TEN],
-        "question": 3,
-        "live_inputs": 3000,
-        "live_steps": 2000,
-        "live_hops": 4,
-    },
+    "prosqa": {"seeds": [*SEEDS[:3]], "whole_seeds": [*SEEDS], "age_seeds": [*TEN], "question": 3}
+    | {"live_inputs": 3000, "live_steps": 2000, "live_hops": 4},
     "prontoqa": {"seeds": [*TEN]},
     "controls": {"seeds": [*range(62, 72)], "digits": [1, 1, 1, 4], "others": [8, 3, 9, 2]}
     | {"live_steps": 2000, "live_sees": "strict"},
@@ -80,17 +73,10 @@ def execute(
     out: Path | None = None,
     workers: int = 1,
 ) -> int:
-    """Execute chapters (default: all); returns the exit status.
+    """Execute chapters (default: all), so many `workers` side by side, into a folder; returns the exit status.
 
-    Args:
-        names: chapters, by file name without the ending.
-        parameters: values as text, Python literals or bare strings, given to every chapter.
-        out: folder for the executed copies.
-        workers: chapters executed side by side.
-
-    Raises:
-        SpecError: for an unknown chapter or parameter, or a value that `checked` refuses.
-        DeviceError: for a device that is not there.
+    Every chapter gets the `parameters`, values as text: Python literals or bare strings. SpecError for an unknown
+    chapter or parameter, or a value that `checked` refuses; DeviceError for a device that is not there.
     """
     sources = [chapter_path(name) for name in names] or all_chapters()
     values = [checked(source, parameters or {}) for source in sources]
@@ -110,16 +96,11 @@ def execute(
 
 
 def all_chapters() -> list[Path]:
-    """Every chapter of the repository, by name."""
     return sorted((_root() / "notebooks").glob("*.ipynb"))
 
 
 def chapter_path(name: str) -> Path:
-    """The source of a chapter.
-
-    Raises:
-        SpecError: if there is none of that name.
-    """
+    """The source of a chapter; SpecError if there is none of that name."""
     path = _root() / "notebooks" / f"{name.removesuffix('.ipynb')}.ipynb"
     if not path.exists():
         known = ", ".join(source.stem for source in all_chapters())
@@ -138,12 +119,8 @@ def defaults(source: Path) -> dict[str, object]:
 
 
 def checked(source: Path, given: Mapping[str, str]) -> dict[str, object]:
-    """The given parameters as values of the defaults' types.
-
-    Raises:
-        SpecError: for a name the chapter lacks, or a value that `check` refuses.
-        DeviceError: for a device that is not there.
-    """
+    """The given parameters as values of the defaults' types; SpecError for a name the chapter lacks, and errors as
+    `check`."""
     known = defaults(source)
     if (unknown := next((name for name in given if name not in known), None)) is not None:
         raise SpecError(f"{source.stem} has no parameter {unknown!r}; it has {', '.join(known)}.")

@@ -64,7 +64,7 @@ def built(
     return TrigMNNS(len(digits), largest, variant, sharpness), checked_digits([list(digits)], len(digits), largest)
 
 
-def held(digits: Sequence[int], sharpness: float | int | None = None) -> pd.DataFrame:
+def held(digits: Sequence[int], sharpness: float | int | None) -> pd.DataFrame:
     """Sums that each token of one input holds, by pass: the angle of a sum's pair, and the slots that hold it."""
     model, row = built(digits, "repaired", sharpness)
     found = []
@@ -101,8 +101,7 @@ def on_the_circle(digits: Sequence[int], sharpness: float | int | None = None) -
     (written, repaired), optimum = answers.values(), int(optima(row))
     row_of = ", ".join(map(str, digits))
     answered = f"{written} for the digits {row_of}, the repaired one {repaired} (optimum {optimum})"
-    finding = f"The printed read-off answers {answered}."
-    return Shown(figure, sums, finding)
+    return Shown(figure, sums, f"The printed read-off answers {answered}.")
 
 
 def _circle(axis: Axes, label: str) -> None:

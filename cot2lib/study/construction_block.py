@@ -36,14 +36,6 @@ STEPS, BATCH, WARM_UP, EVALUATIONS = 2000, 64, 50, 10
 DECIMALS = 6
 
 
-def state_table(task: MNNS) -> Float[Tensor, "state content"]:
-    """Embeddings of the sums -S..S, rows of length one in 2^(n+1) coordinates."""
-    content = 2 ** (task.length + 1)
-    sums = torch.arange(-task.bound, task.bound + 1)
-    turns = sums[:, None] * frequencies(content // 2, task.states) / task.states
-    return (circles(turns) / math.sqrt(content / 2)).float()
-
-
 def targets(task: MNNS) -> Float[Tensor, "input passes state"]:
     """Shares of all signed partial sums after each digit, then the answer."""
     answer = torch.nn.functional.one_hot(task.answers + task.start, task.states)
@@ -61,8 +53,10 @@ class ExpertStack(nn.Module):
         if feed not in FEEDS:
             raise SpecError(f"feed={feed!r}: choose one of {', '.join(FEEDS)}.")
         self.experts, self.feed = task.length, feed
-        table = state_table(task)
-        content, places = table.shape[1], task.length + 2
+        content, places = 2 ** (task.length + 1), task.length + 2
+        sums = torch.arange(-task.bound, task.bound + 1)[:, None]
+        turns = sums * frequencies(content // 2, task.states) / task.states
+        table = (circles(turns) / math.sqrt(content / 2)).float()  # embeddings, of length one
         width, inner, slots = content + places, 2 * content, 2**task.length
         shapes = {
             "attend": (width, width), "value": (width, width), "route": (width, self.experts + 1),

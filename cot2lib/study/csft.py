@@ -55,8 +55,7 @@ def comparison() -> pd.DataFrame:
     """Both profiles on numbers, field by field, beside what the paper says; method by method where they differ."""
     rows = []
     for name, says in PAPER_SAYS.items():
-        values = {profile: _value(name, profile) for profile in PROFILES}
-        rows.append({"field": name, **values, "the paper": says})
+        rows.append({"field": name, **{profile: _value(name, profile) for profile in PROFILES}, "the paper": says})
     return pd.DataFrame(rows)
 
 

@@ -62,12 +62,6 @@ NAMES: dict[str, Callable[[object], str]] = {  # of values, where a number alone
     "ratio": {"geometric": "geometric mean", "product": "product", "per-draw": "per draw"}.get,
     "naming": {"age": "names by age", "once": "names drawn once", "fresh": "fresh names"}.get,
     "reading": {"reachable": "is it reached?", "sign": "which sign?", "twins": "two halves alike"}.get,
-    "held": {
-        "in_time": "can still reach the target",
-        "frontier": "reached in so many hops",
-        "unreached": "reached by no walk",
-    }.get,
-    "names": "at most {} names".format,
 }
 
 

@@ -65,20 +65,10 @@ def naming(
 
 
 def dimension(
-    profile: str = "quick",
-    seeds: Sequence[int] = THREE,
-    d_models: Sequence[int] = D_MODELS,
-    methods: Sequence[str] = BOTH,
-    task: Task = BY_AGE,
+    profile: str, seeds: Sequence[int] = THREE, d_models: Sequence[int] = D_MODELS, task: Task = BY_AGE
 ) -> list[RunSpec]:
     """CoT2 and discrete CoT over dimensions on a task's graphs."""
-    return _each(profile, [task], methods, seeds, d_models)
-
-
-def by_age(seeds: Sequence[int] = TEN) -> list[RunSpec]:
-    """CoT2 and discrete CoT on ProsQA by the authors' recipe with ages as names: the first seven seeds, for three left
-    rows open."""
-    return naming("paper", seeds[: len(SEVEN)], BOTH, ("age",))
+    return _each(profile, [task], BOTH, seeds, d_models)
 
 
 def bare(
@@ -218,7 +208,7 @@ def prontoqa(profile: str, seeds: Sequence[int] = TEN) -> list[RunSpec]:
 
 def widened(profile: str, seeds: Sequence[int] = TEN, d_models: Sequence[int] = D_MODELS) -> list[RunSpec]:
     """`dimension` on ProntoQA as the paper reads it; by the authors' recipe the first three seeds."""
-    return dimension(profile, seeds[: len(THREE)] if profile == "paper" else seeds, d_models, BOTH, REACHED)
+    return dimension(profile, seeds[: len(THREE)] if profile == "paper" else seeds, d_models, REACHED)
 
 
 def followed(seeds: Sequence[int]) -> list[RunSpec]:
@@ -243,22 +233,21 @@ def starts(task: str, seeds: Sequence[int] = THREE) -> list[RunSpec]:
     return dimension("quick", seeds, (32,), task=asked[task])
 
 
-def rewarded(profile: str = "quick", seeds: Sequence[int] = THREE, tasks: Sequence[str] = TASKS) -> list[GRPOSpec]:
+def rewarded(task: str, profile: str, seeds: Sequence[int]) -> list[GRPOSpec]:
     """MTS of K tokens from `starts`."""
-    return [grpo(start, profile, thought=MTS(k)) for task in tasks for k in KS for start in starts(task, seeds)]
+    return [grpo(start, profile, thought=MTS(k)) for k in KS for start in starts(task, seeds)]
 
 
-def voting(profile: str, seeds: Sequence[int] = THREE, tasks: Sequence[str] = TASKS) -> list[RunSpec]:
+def voting(task: str, profile: str, seeds: Sequence[int]) -> list[RunSpec]:
     """Runs whose samples are counted: on ProsQA with names by age, and on ProntoQA as the paper reads it; d = 32."""
-    asked = {"ProsQA": BY_AGE, "ProntoQA": REACHED}
-    return [run for task in tasks for run in dimension(profile, seeds, (32,), task=asked[task])]
+    return dimension(profile, seeds, (32,), {"ProsQA": BY_AGE, "ProntoQA": REACHED}[task])
 
 
 def polled(profile: str) -> list[RunSpec]:
     """All runs whose samples are counted; seven seeds settle the row of ProsQA by the authors' recipe, and ProntoQA
     has those of `prontoqa`."""
     by_task = {"paper": (SEVEN, THREE), "quick": (THREE, TEN)}[profile]
-    return [run for task, seeds in zip(TASKS, by_task) for run in voting(profile, seeds, (task,))]
+    return [run for task, seeds in zip(TASKS, by_task) for run in voting(task, profile, seeds)]
 
 
 def looked_into() -> list[RunSpec]:
@@ -273,7 +262,7 @@ def every(profile: str) -> list[Run]:
         found += [*surface(), *sized(), *changes(), *chosen()]
     else:
         found += [*bare(), *bare_by_age(), *bare_answering(SEEDS)]
-    rewards = [run for task, seeds in zip(TASKS, (THREE, SIX)) for run in rewarded(profile, seeds, tasks=(task,))]
+    rewards = [run for task, seeds in zip(TASKS, (THREE, SIX)) for run in rewarded(task, profile, seeds)]
     return list(dict.fromkeys([*found, *rewards]))
 
 
@@ -296,11 +285,8 @@ OF_CONCEPTS = ((READINGS[0], SEEDS, BOTH), (READINGS[0], SEEDS[:2], METHODS[2:])
 
 
 def whole(method: str, seed: int = SEEDS[0], trial: Trial = TRIALS[0], **changed) -> RunSpec:
-    """A run on questions of all hops; targets of CoT2 spread evenly over a frontier's nodes.
-
-    Args:
-        changed: fields of the task, in place of the usual ones.
-    """
+    """A run on questions of all hops; targets of CoT2 spread evenly over a frontier's nodes. Fields of the task that
+    are `changed` stand in place of the usual ones."""
     usual = dict(names=OFFICIAL, mixture=SHARES, waiting=MOST_HOPS)
     frontier = "nodes" if method == "cot2" else ProsQA.frontier
     task = ProsQA(**dict(hops=None, frontier=frontier, padding_counts=True) | usual | changed)

@@ -13,11 +13,10 @@ thought samples from all tokens.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import pandas as pd
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from cot2lib import passk, runs, supervision
@@ -34,27 +33,17 @@ SAMPLES = 3 * MOST
 Rows = Int[Tensor, " question"]
 
 
-class Held(NamedTuple):
-    """Kinds of states after each hop.
-
-    Attributes:
-        frontier: states that walks of this many hops reach.
-        in_time: states of the frontier from which the remaining hops reach the target.
-        reached: states that any walk reaches.
-    """
-
-    frontier: Bool[Tensor, "input hop state"]
-    in_time: Bool[Tensor, "input hop state"]
-    reached: Bool[Tensor, "input state"]
-
-
 def thoughts_of(task: Reachability, rows: Rows) -> int:
     """Return the number of thoughts of some questions: the task's `waiting`, or the hops of the first."""
     return int(task.graphs.hops[rows[0]]) if task.waiting is None else task.waiting
 
 
-def held_states(task: Reachability, rows: Rows) -> Held:
-    """Return the kinds of states of the given inputs, all with as many thoughts as the first."""
+def held_states(task: Reachability, rows: Rows) -> dict[str, Bool[Tensor, "input hop state"]]:
+    """Return kinds of states after each hop of the given inputs, all with as many thoughts as the first.
+
+    The `frontier` is what walks of so many hops reach; from states `in_time` among it the remaining hops reach the
+    target; no walk reaches what is `unreached`.
+    """
     hops = thoughts_of(task, rows)
     graph = supervision.graph_of(task, rows)[:hops]
     forward = supervision.forward_counts(graph, task.states, task.start[rows])
@@ -64,8 +53,9 @@ def held_states(task: Reachability, rows: Rows) -> Held:
     for _ in range(task.states - hops):  # no way without a repetition is longer
         further = [*further, supervision.push_mass(further[-1], graph[0])]
     frontier = torch.stack(forward[1:], 1) > 0
-    reached = torch.stack(further[1:], 1).sum(1) > 0
-    return Held(frontier, frontier & (torch.stack(backward[1:], 1) > 0), reached)
+    unreached = torch.stack(further[1:], 1).sum(1) == 0
+    in_time = frontier & (torch.stack(backward[1:], 1) > 0)
+    return {"frontier": frontier, "in_time": in_time, "unreached": unreached[:, None].expand_as(frontier)}
 
 
 @torch.no_grad()
@@ -89,10 +79,16 @@ def by_question(stack: GPT2Stack, specs: Sequence[RunSpec], task: Reachability, 
     """
     rollout = answered(stack, specs[0], task, rows)
     last, right = rollout.logits[:, :, -1], task.answer_ids[rows]  # (run, input, vocab), (input,)
-    both = task.state_ids[task.options[rows]] if isinstance(task, ProsQA) else _true_and_false(len(rows))
+    words = torch.tensor([token("True"), token("False")])
+    both = task.state_ids[task.options[rows]] if isinstance(task, ProsQA) else words.expand(len(rows), -1)
     of = lambda ids: last.gather(2, ids.expand(len(specs), -1)[..., None])[..., 0]
     columns = {"strict": rollout.answers == right, "pair": of(right) > of(both.sum(1) - right)}
-    columns |= _masses(rollout, task, rows)
+    thoughts = rollout.weights[:, :, :-1, task.state_ids].double()  # (run, input, hop, state)
+    columns |= {
+        f"{name}_{hop + 1}": (thoughts[:, :, hop] * states[:, hop]).sum(-1)
+        for name, states in held_states(task, rows).items()
+        for hop in range(thoughts.shape[2])
+    }
     about = {"question": rows, "hops": task.graphs.hops[rows]}
     return pd.DataFrame(
         {"id": [spec.id for spec in specs for _ in rows]}
@@ -101,30 +97,8 @@ def by_question(stack: GPT2Stack, specs: Sequence[RunSpec], task: Reachability, 
     )
 
 
-def _true_and_false(count: int) -> Int[Tensor, "input 2"]:
-    return torch.tensor([token("True"), token("False")]).expand(count, -1)
-
-
-def _masses(rollout: Rollout, task: Reachability, rows: Rows) -> dict[str, Float[Tensor, "run input"]]:
-    """Return shares of thoughts on kinds of nodes, by hop; nothing for a model without thoughts."""
-    held = held_states(task, rows)
-    thoughts = rollout.weights[:, :, :-1, task.state_ids].double()  # (run, input, hop, state)
-    unreached = ~held.reached[:, None].expand_as(held.frontier)
-    there = {"frontier": held.frontier, "in_time": held.in_time, "unreached": unreached}
-    return {
-        f"{name}_{hop + 1}": (thoughts[:, :, hop] * states[:, hop]).sum(-1)
-        for name, states in there.items()
-        for hop in range(thoughts.shape[2])
-    }
-
-
 def summed(each: pd.DataFrame, **by: str | Sequence[str]) -> pd.DataFrame:
-    """Average `by_question` over the questions of each run, by further columns; `inputs` counts them.
-
-    Args:
-        each: a row for each run and question.
-        by: columns to add, each a value for all rows or a value per row.
-    """
+    """Average `by_question` over the questions of each run, by further columns `by`; `inputs` counts them."""
     measures = [name for name in each if name not in ("id", "question", "hops")]
     found = each.assign(**by).groupby(["id", *by], sort=False)
     return found[measures].mean().join(found.size().rename("inputs")).reset_index()

@@ -7,7 +7,7 @@ import pandas as pd
 from cot2lib import runs
 from cot2lib.runs.records import Tables
 from cot2lib.specs import Run, RunSpec
-from cot2lib.study import frame, graph_runs, look, measured, policies, report, show
+from cot2lib.study import frame, graph_runs, look, measured, policies, show
 from cot2lib.study.printed import paper_value
 from cot2lib.study.report import PERCENT, RECIPES, describe
 from cot2lib.tasks.prontoqa import TWINS
@@ -35,11 +35,6 @@ def read(requests: Mapping[str, Sequence[RunSpec]], retrained: str | None = None
 def recorded(specs: Sequence[RunSpec], retrain: bool = False) -> pd.DataFrame:
     """Return tidy rows of the recorded runs among `specs`, with columns that describe their graphs."""
     return described(frame.tidy(runs.recorded(specs, retrain)), specs)
-
-
-def absent(requests: Requests, retrained: str | None = None) -> report.Text | None:
-    """Say which runs of both recipes are not recorded, as `frame.absent`."""
-    return frame.absent({name: requests[name] for name in RECIPES}, ["task", "method", "d_model"], retrained)
 
 
 def described(rows: pd.DataFrame, specs: Sequence[Run]) -> pd.DataFrame:
@@ -78,16 +73,6 @@ def methods(rows: pd.DataFrame, x: str, task: str) -> look.Shown:
     return look.ends(rows, x=x, paper=lambda method, place: stated(task, method, place), finding=finding)
 
 
-def methods_table(rows: pd.DataFrame, by: str, task: str) -> pd.DataFrame:
-    """Tabulate the accuracies of `methods` with their intervals, and the paper's."""
-    return show.cells(rows, [by, "method"], paper=lambda place, method: stated(task, method, place))
-
-
-def by_method(rows: pd.DataFrame, by: str) -> pd.DataFrame:
-    """Tabulate accuracies (%) with their intervals, a column for each method."""
-    return show.cells(rows, [by], "method")
-
-
 def dimensions(rows: pd.DataFrame, curves: pd.DataFrame) -> look.Shown:
     """Draw learning curves of both methods over dimensions; the finding has CoT2's final lead by our recipe."""
     found = gaps(frame.at(rows, recipe=OURS), ["d_model"])
@@ -103,7 +88,7 @@ def votes(task: str, seeds: Sequence[int]) -> pd.DataFrame:
 
     CoT2 answers once, at temperature 0. A line of the figure is named in `answers`. ProsQA has runs on all hops, too.
     """
-    asked = [(name, RECIPES[name], graph_runs.voting(name, seeds, (task,))) for name in RECIPES]
+    asked = [(name, RECIPES[name], graph_runs.voting(task, name, seeds)) for name in RECIPES]
     if task == "ProsQA":
         whole = [graph_runs.whole(method, seed) for method in graph_runs.BOTH for seed in seeds]
         asked.append(("quick", f"{OURS} on all hops", whole))
@@ -141,7 +126,7 @@ def vote_curves(rows: pd.DataFrame) -> look.Shown:
 
 def rewarded(task: str, seeds: Sequence[int]) -> pd.DataFrame:
     """Return `policies.outcomes` of the runs of policy gradients on a task."""
-    requests = {name: graph_runs.rewarded(name, seeds, tasks=(task,)) for name in RECIPES}
+    requests = {name: graph_runs.rewarded(task, name, seeds) for name in RECIPES}
     return policies.outcomes(policies.evaluations(requests))
 
 

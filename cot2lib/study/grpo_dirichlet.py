@@ -19,13 +19,11 @@ from cot2lib.kit.random import Site
 from cot2lib.study import policies, show
 from cot2lib.study.frame import called
 from cot2lib.study.look import Shown, panels
-from cot2lib.study.reward_runs import simplex
 from cot2lib.study.series import BLUE, ORANGE
 from cot2lib.study.sweeps import BEST_GAMMA, GAMMAS, starts
 from cot2lib.thoughts import Base, Dirichlet, State
 from cot2lib.training.data import stack_data
 
-asked = simplex  # the chapter's runs, by sweep and change
 STEMS = {  # of the paper's claims, by what runs start from
     "discrete CoT, 1 layer": "dirichlet-discrete-1l",
     "discrete CoT, 2 layers": "dirichlet-discrete-2l",
@@ -69,11 +67,7 @@ def gamma_curves(table: pd.DataFrame) -> Shown:
 
 @torch.no_grad()
 def base_thought(seed: int) -> Float[Tensor, " token"]:
-    """The second thought of a shipped discrete model that feeds its own base thoughts, on its first held-out prompt.
-
-    Raises:
-        RecordError: if its weights are neither shipped nor stored.
-    """
+    """The second thought of a shipped discrete model fed its own base thoughts, on the first held-out prompt."""
     chosen = starts([seed])
     stack, data = runs.load_stack(chosen, missing="error"), stack_data(chosen, "cpu")
     prompt = data.prompts[data.held_out.index[:, :1]]
@@ -83,10 +77,8 @@ def base_thought(seed: int) -> Float[Tensor, " token"]:
 def scales(alpha: Float[Tensor, " token"], gammas: Sequence[float], samples: int) -> pd.DataFrame:
     """Per gamma: mean entropy (nat) of a point and distance from its mean, sampled, and by their formulas.
 
-    The distance is the root of the summed variances. `alpha` is a base thought; `most` is its entropy.
-
-    Raises:
-        SpecError: without scales or samples.
+    The distance is the root of the summed variances. `alpha` is a base thought; `most` is its entropy. SpecError
+    without scales or samples.
     """
     if not gammas or samples < 1:
         raise SpecError(f"drawn_gammas={list(gammas)}, drawn_samples={samples}: give at least one of each.")

@@ -13,10 +13,8 @@ from cot2lib.study.frame import at, ordered
 from cot2lib.study.look import Shown
 from cot2lib.study.printed import GAINS, gains, paper_value
 from cot2lib.study.report import ends, recipe
-from cot2lib.study.reward_runs import explaining, mts
 from cot2lib.study.sweeps import KS, RATES, STEPS
 
-asked = mts  # the chapter's runs, by sweep and change
 MEASURES = {  # of an explanation: the part of the paper's table, and its name where something is predicted of it
     "best": ("accuracies", "best epoch (%)"),
     "gain": ("gains", "best epoch less the start (points)"),
@@ -40,11 +38,6 @@ def entropies(rows: pd.DataFrame, finding: str = "") -> Shown:
 
 
 # Explanations of the paper's Table 1: what each predicts of runs on the paper's split, and what came out
-
-
-def explained() -> pd.DataFrame:
-    """The runs of `explaining` by the authors' recipe."""
-    return policies.outcomes(policies.evaluations({"paper": explaining("paper")}))
 
 
 def predicted() -> pd.DataFrame:

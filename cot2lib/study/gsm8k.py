@@ -31,11 +31,7 @@ REMEDY = "`cot2 llm train --profile {0} && cot2 collect gsm8k --profile {0}` mak
 
 
 def drawn(wanted: Sequence[LanguageRun], profile: str, stored: bool = False) -> pd.DataFrame:
-    """Evaluations of some runs of a profile, with `stored` those of the local store, too.
-
-    Raises:
-        RecordError: if none of them has a record.
-    """
+    """Evaluations of some runs of a profile, with `stored` those of the local store, too; RecordError without any."""
     table = gsm8k_runs.collect(profile) if stored else gsm8k_runs.shipped(profile)
     found = table[table["id"].isin([run.id for run in wanted])]
     if found.empty:
@@ -134,10 +130,8 @@ def limits_table(found: pd.DataFrame) -> pd.DataFrame:
 def shown_model(when: str, stored: bool = False) -> tuple[nn.Module, Callable]:
     """The model that the chapter shows, "before" or "after" its policy gradients, and its tokenizer.
 
-    With `stored` it comes from the local store and not from what is shipped.
-
-    Raises:
-        RecordError: if it is not there, damaged, or of another run.
+    With `stored` it comes from the local store and not from what is shipped; RecordError if it is not there, damaged,
+    or of another run.
     """
     run = gsm8k_runs.shown()
     model, tokenizer = runs.small(run.start)

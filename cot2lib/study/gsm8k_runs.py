@@ -82,11 +82,7 @@ PROFILES: dict[str, Callable[[], list[LanguageRun]]] = {
 
 
 def word_problems(profile: str = "quick") -> list[LanguageRun]:
-    """All trainings of a profile.
-
-    Raises:
-        SpecError: for an unknown profile.
-    """
+    """All trainings of a profile; SpecError for an unknown one."""
     return PROFILES[profiles.profile(profile)]()
 
 
@@ -101,8 +97,7 @@ def shipped(profile: str) -> pd.DataFrame:
 def collect(profile: str, sources: Sequence[Path] = ()) -> pd.DataFrame:
     """Evaluations of all finished runs of a profile, those of the local and other stores before what is shipped.
 
-    Raises:
-        RecordError: if none is there.
+    RecordError if none is there.
     """
     known, stores = shipped(profile), [None, *sources]
     held = {

@@ -49,15 +49,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from cot2lib.metrics import (
-    LEVEL,
-    Interval,
-    Values,
-    holm,
-    mean_interval,
-    prediction_interval,
-    seeds_for,
-)
+from cot2lib.metrics import LEVEL, Interval, Values, holm, mean_interval, prediction_interval, seeds_for
 from cot2lib.study.report import describe, ends
 
 LOOSE = 3.0  # times `tight`
@@ -101,7 +93,6 @@ class Unit:
         return LOOSE * self.tight
 
     def text(self, amount: float) -> str:
-        """An amount in words."""
         return f"{amount:.{self.digits}f} {self.name}"
 
     def margin(self, stated: float = np.inf) -> float:

@@ -17,7 +17,6 @@ from cot2lib.study.frame import tidy
 from cot2lib.study.look import Shown, panels
 from cot2lib.study.series import told_apart
 from cot2lib.study.sweeps import of_budget
-from cot2lib.study.targets import baselines
 from cot2lib.tasks import MNNS
 from cot2lib.tasks.mnns import ENUMERABLE, LONGEST
 from cot2lib.thoughts import Rule
@@ -28,7 +27,6 @@ SAMPLED = 20_000  # inputs, where a task has too many to list
 FEWEST_CLASSES = 5  # the least of which a split of 80 % holds one out
 POINTS = 25  # evaluations of a live run
 BATCH = 16  # prompts per live step of policy gradients
-STILL_STEPS = 40  # batches that show what a policy earns before it learns
 
 
 def task(low: int, high: int, length: int) -> MNNS:
@@ -68,16 +66,6 @@ def recorded(asked: Sequence[RunSpec], profile: str) -> pd.DataFrame | None:
     ]
     known = set(runs.recorded(wanted)["id"])
     return tidy(runs.curves([run for run in wanted if run.id in known])) if known else None
-
-
-def without_search(task: MNNS) -> float:
-    """Accuracy (%) of the best rule that does not search: the commonest answer of the parity of the digits' sum."""
-    return float(baselines(task)["all inputs (%)"].max())
-
-
-def start_level(starts: Sequence[RunSpec], rule: Rule, device: str = "cpu") -> float:
-    """Share (%) of rollouts that are right before training, mean over some batches and all starts."""
-    return float(rewards(starts, rule, STILL_STEPS, 0.0, device).to_numpy().mean())
 
 
 def rewards(starts: Sequence[RunSpec], rule: Rule, steps: int, lr: float, device: str = "cpu") -> pd.DataFrame:

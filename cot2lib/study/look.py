@@ -74,7 +74,6 @@ class Shown:
             return self._saved("svg", metadata={"Date": None}).decode()
 
     def png(self) -> bytes:
-        """The figure in pixels."""
         return self._saved("png")
 
     def _saved(self, kind: str, **options) -> bytes:

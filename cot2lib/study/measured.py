@@ -21,13 +21,10 @@ STUDY = "cot2lib.study."
 
 @dataclass(frozen=True)
 class Measured:
-    """A table that ships as the record `<name>.<profile>.<of>`.
+    """A table that ships as the record `<name>.<profile>.<of>`; one without rows has its first `columns`, too.
 
-    Attributes:
-        of: what it holds.
-        columns: the first of them, which a table without rows has too.
-        measure: the function of the study that gives it: of runs of one shape, or of nothing, by the quick recipe.
-        runs: the function of the study that gives a profile's runs, if it is of their models.
+    The function `measure` of the study gives it: of runs of one shape, which the function `runs` lists by profile, or
+    of nothing, by the quick recipe.
     """
 
     of: str
@@ -39,26 +36,18 @@ class Measured:
         return resolve_name(STUDY + name)
 
 
-TESTED = "id test asked hops inputs strict pair"
+TESTED, EDITED = "id test asked hops inputs strict pair", "id edit dose inputs before right follows"
+HELD = "id when step support reachable on_the_way base_entropy"
 TABLES = {
     "sampling": Measured("passk", "id temperature top_k k pass_at_k", "sampling:of_runs", "sampling:models"),
     "experts": Measured("training", "feed lr seed step loss accuracy seen", "construction_block:measure"),
-    "thoughts": Measured(
-        "contents",
-        "id when step support reachable on_the_way base_entropy",
-        "thoughts_held:contents",
-        "sweeps:looked_into",
-    ),
+    "thoughts": Measured("contents", HELD, "thoughts_held:contents", "sweeps:looked_into"),
     "searched": Measured("tested", "id test inputs strict pair", "prontoqa:measure", "prosqa.runs:searched"),
     "votes": Measured("majority", "id temperature k pass_at_k maj_at_k", "graph_tests:votes", "prosqa.runs:polled"),
     "questions": Measured("tested", TESTED, "prosqa.questions:measure", "prosqa.runs:compared"),
     "farther": Measured("tested", TESTED, "prosqa.questions:measure_hops", "prosqa.runs:tried_farther"),
-    "edits": Measured(
-        "answers", "id edit dose inputs before right follows", "controls.measure:edits", "controls.runs:thinking"
-    ),
-    "reads": Measured(
-        "answers", "id edit dose inputs before right follows", "controls.measure:steps", "controls.steps:asked"
-    ),
+    "edits": Measured("answers", EDITED, "controls.measure:edits", "controls.runs:thinking"),
+    "reads": Measured("answers", EDITED, "controls.measure:steps", "controls.steps:asked"),
 }
 
 
@@ -71,11 +60,8 @@ def read(name: str, profile: str = "quick") -> pd.DataFrame:
 def measure(name: str, profile: str = "quick", folder: Path | None = None) -> Path:
     """Measure a table and write it into the records, or into a folder.
 
-    Of trained models those are measured that are here; of the others the rows that ship stay.
-
-    Raises:
-        SpecError: for a name or a profile of which nothing is measured.
-        RecordError: if no model is here.
+    Of trained models those are measured that are here; of the others the rows that ship stay. SpecError for a name or
+    a profile of which nothing is measured, RecordError if no model is here.
     """
     if name not in TABLES:
         raise SpecError(f"{name!r} is not measured; choose one of {', '.join(TABLES)}.")

@@ -18,7 +18,7 @@ from cot2lib.study.look import PAPER, SETTINGS, Shown, curves, ends, finished, l
 from cot2lib.study.printed import paper_value
 from cot2lib.study.report import RECIPES, bullets, table, text
 from cot2lib.study.series import BLUE, SKY
-from cot2lib.study.show import ADDS, cells, counted, finding, gap_table, gaps, groups, mean_of, sentences
+from cot2lib.study.show import ADDS, cells, finding, gap_table, gaps, groups, mean_of
 from cot2lib.study.targets import input_entropies
 
 MODELS = dict(zip(RECIPES.values(), (BLUE, SKY)))

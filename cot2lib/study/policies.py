@@ -18,7 +18,7 @@ from cot2lib.study import frame, live, look, series, show, thoughts_held
 from cot2lib.study.frame import at, ordered
 from cot2lib.study.look import SETTINGS, Shown
 from cot2lib.study.printed import stated
-from cot2lib.study.report import PERCENT, Text
+from cot2lib.study.report import PERCENT
 from cot2lib.study.reward_runs import Asked, specs
 from cot2lib.study.sweeps import STEPS, starts
 from cot2lib.tasks import MNNS
@@ -29,6 +29,7 @@ ENTROPIES = tuple(f"entropy_{step}" for step in STEPS)
 RUN = ["profile", "id"]
 LIKE_CONSTANT = 0.3  # points
 LIVE_SPANS = 40  # points of a live curve; captions say so
+STILL_STEPS = 40  # batches that show what a policy earns before it learns
 
 
 # From records to a row for each run
@@ -131,11 +132,6 @@ def of_one(rows: pd.DataFrame, profile: str) -> pd.DataFrame:
     return found if len(found) else at(rows, profile=rows["profile"].iloc[0])
 
 
-def absent(asked: Mapping[str, Asked], by: Sequence[str], profile: str, retrained: str | None) -> Text | None:
-    """As `frame.absent`, of all runs of a profile."""
-    return frame.absent({profile: specs(asked[profile])}, by, retrained)
-
-
 # Figures
 
 
@@ -207,7 +203,7 @@ def live_rewards(seeds: Sequence[int], rule: Rule, steps: int, lr: float, device
     `live.rewards`.
     """
     chosen, looks = starts(seeds), series.LOOKS["when"]
-    found, start = live.rewards(chosen, rule, steps, lr, device), live.start_level(chosen, rule, device)
+    found, still = (live.rewards(chosen, rule, *how, device) for how in ((steps, lr), (STILL_STEPS, 0.0)))
     spans = found.groupby(np.arange(len(found)) * LIVE_SPANS // len(found)).mean()
     spans.index = pd.Index((spans.index + 0.5) * len(found) / LIVE_SPANS, name="step")
     long = spans.reset_index().melt("step", var_name="seed", value_name="right")
@@ -215,6 +211,7 @@ def live_rewards(seeds: Sequence[int], rule: Rule, steps: int, lr: float, device
     options = dict(data=long, x="step", y="right", color=looks["after"][0], ax=axes[0, 0])
     sns.lineplot(units="seed", estimator=None, linewidth=0.8, alpha=0.5, **options)
     sns.lineplot(errorbar=None, label="in training, mean", **options)
+    start = still.to_numpy().mean()  # without a step
     axes[0, 0].axhline(start, color=looks["before"][0], linestyle="--", label="before training")
     axes[0, 0].set(ylabel="right rollouts (%)", ylim=(0, 100))
     axes[0, 0].legend(loc="upper left", frameon=False)

@@ -29,7 +29,7 @@ from cot2lib.specs.profiles import shortened, spec
 from cot2lib.study import series, show
 from cot2lib.study.frame import at, called
 from cot2lib.study.look import Shown, panels, ticked
-from cot2lib.study.policy_ratio_examples import Shared, entropies
+from cot2lib.study.policy_ratio_examples import climb, entropies
 from cot2lib.study.report import recipe
 from cot2lib.study.series import LOOKS, SKY
 from cot2lib.tasks import MNNS
@@ -74,7 +74,7 @@ def exact_gradients(start: Starts, ks: Sequence[int]) -> pd.DataFrame:
     """Every ratio's expected gradient beside that of J, for each K whose thoughts can be listed and each model.
 
     Columns `k`, `ratio`, `seed`; `cosine` beside the gradient of J; `balance`, the thought part's length over the
-    answer part's; `J`. Raises SpecError if no K can be listed.
+    answer part's. SpecError if no K can be listed.
     """
     if not any(1 <= k <= LISTED for k in ks):
         raise SpecError(
@@ -89,7 +89,6 @@ def exact_gradients(start: Starts, ks: Sequence[int]) -> pd.DataFrame:
             columns = {
                 "cosine": torch.cosine_similarity(share * thought + answer, thought + answer),
                 "balance": share * thought.norm(dim=1) / answer.norm(dim=1),
-                "J": policy_gradient.expected_reward(law).detach(),
             }
             seeds = [spec.seed for spec in specs]
             parts.append(pd.DataFrame(columns).astype(float).assign(seed=seeds, k=k, ratio=ratio))
@@ -163,7 +162,7 @@ def gradients(listed: pd.DataFrame, sampled: pd.DataFrame, finding: str = "") ->
 def example_climbs(ks: Sequence[int], updates: int) -> pd.DataFrame:
     """Expected reward `J` after each `update`, by `k` and `ratio`, where thought and answer share one parameter."""
     positive(**{f"example_ks[{place}]": k for place, k in enumerate(ks)})
-    climbs = [pd.DataFrame(Shared().climb(ks, ratio, updates).numpy(), columns=list(ks)) for ratio in SHOWN]
+    climbs = [pd.DataFrame(climb(ks, ratio, updates).numpy(), columns=list(ks)) for ratio in SHOWN]
     long = [part.rename_axis("update").melt(var_name="k", value_name="J", ignore_index=False) for part in climbs]
     return pd.concat([part.reset_index().assign(ratio=ratio) for part, ratio in zip(long, SHOWN)], ignore_index=True)
 

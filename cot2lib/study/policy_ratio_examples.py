@@ -3,18 +3,22 @@
 They concern the policy ratio of Section 5.1, the geometric mean of the ratios of K draws, whose gradient is 1/K of the
 likelihood ratio's. Neither example is in the paper.
 
-1. `Shared`: thought and answer share one parameter. With the geometric mean the expected reward falls.
+1. `climb`: a thought of K draws and an answer share the parameter theta. Each draw is token 1 with probability
+   sigma(theta), and q is the share of token 1 among the draws. The answer is right with probability
+   a (1 - q) + b sigma(theta). So the expected reward is J = a - (a - b) sigma(theta), and highest without token 1.
+   Its gradient has a thought part -a sigma' and an answer part b sigma'. A factor 1/K on the thought part reverses
+   the sign of the sum for K > a/b: with the geometric mean the expected reward falls.
 2. `entropies`: the thought is all there is, and it learns K times more slowly. So entropies fall less for larger K by
    the ratio alone. The paper reads that as an effect of K on exploration.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+A, B = 0.5, 0.3  # of the first example
 VOCAB, UPDATES = 8, 2000  # tokens, and updates in equal steps, of the second example
 
 
@@ -23,37 +27,27 @@ def share(k: int, ratio: str) -> float:
     return 1 / k if ratio == "geometric" else 1.0
 
 
-@dataclass(frozen=True)
-class Shared:
-    """A thought of K draws and an answer that share the parameter theta.
+def reward(theta: Float[Tensor, "*lead"]) -> Float[Tensor, "*lead"]:
+    """J of the first example."""
+    return A - (A - B) * theta.sigmoid()
 
-    Each draw is token 1 with probability sigma(theta), and q is the share of token 1 among the draws. The answer is
-    right with probability a (1 - q) + b sigma(theta). So the expected reward is J = a - (a - b) sigma(theta). It is
-    highest without token 1. Its gradient has a thought part -a sigma' and an answer part b sigma'. A factor 1/K on
-    the thought part reverses the sign of the sum for K > a/b.
-    """
 
-    a: float = 0.5
-    b: float = 0.3
+def parts(theta: Float[Tensor, "*lead"]) -> tuple[Float[Tensor, "*lead"], Float[Tensor, "*lead"]]:
+    """The gradient of J through the thought's draws, and that through the answer."""
+    slope = theta.sigmoid() * (-theta).sigmoid()
+    return -A * slope, B * slope
 
-    def reward(self, theta: Float[Tensor, "*lead"]) -> Float[Tensor, "*lead"]:
-        return self.a - (self.a - self.b) * theta.sigmoid()
 
-    def parts(self, theta: Float[Tensor, "*lead"]) -> tuple[Float[Tensor, "*lead"], Float[Tensor, "*lead"]]:
-        """The gradient of J through the thought's draws, and that through the answer."""
-        slope = theta.sigmoid() * (-theta).sigmoid()
-        return -self.a * slope, self.b * slope
-
-    def climb(self, ks: Sequence[int], ratio: str, updates: int = 4000) -> Float[Tensor, "step k"]:
-        """J at theta = 0 and after each update along GRPO's expected gradient, with one update per batch."""
-        weights = torch.tensor([share(k, ratio) for k in ks], dtype=torch.float64)
-        theta = torch.zeros(len(ks), dtype=torch.float64)
-        rewards = [self.reward(theta)]
-        for _ in range(updates):
-            thought, answer = self.parts(theta)
-            theta = theta + weights * thought + answer
-            rewards.append(self.reward(theta))
-        return torch.stack(rewards)
+def climb(ks: Sequence[int], ratio: str, updates: int) -> Float[Tensor, "step k"]:
+    """J at theta = 0 and after each update along GRPO's expected gradient, with one update per batch."""
+    weights = torch.tensor([share(k, ratio) for k in ks], dtype=torch.float64)
+    theta = torch.zeros(len(ks), dtype=torch.float64)
+    rewards = [reward(theta)]
+    for _ in range(updates):
+        thought, answer = parts(theta)
+        theta = theta + weights * thought + answer
+        rewards.append(reward(theta))
+    return torch.stack(rewards)
 
 
 def entropies(ks: Sequence[int], ratio: str, time: float) -> Float[Tensor, " k"]:

@@ -47,12 +47,8 @@ def judged(values: Mapping[str, pd.Series], differences: Iterable[str], block: s
     """Return each experiment's outcome (`mean`, `low`, `high`, `n`), and whether each explanation was right.
 
     An explanation is right (`HIT`) if the whole interval lies in its range, wrong (`MISS`) if none of it does, and
-    `OPEN` otherwise. `sure` says whether a difference is significant by Holm's test over all differences.
-
-    Args:
-        values: the measure of each experiment that was run, by seed.
-        differences: those that are differences.
-        block: which predictions.
+    `OPEN` otherwise. `sure` says whether a difference is significant by Holm's test over all `differences`. `values`
+    are the measure of each experiment that was run, by seed.
     """
     differences = [name for name in differences if name in values]
     sure = dict(zip(differences, holm([values[name] for name in differences])))
@@ -68,13 +64,8 @@ def judged(values: Mapping[str, pd.Series], differences: Iterable[str], block: s
 
 
 def of_pairs(last: pd.Series, pairs: Mapping[str, tuple], block: str) -> pd.DataFrame:
-    """Return `judged` of experiments that are differences of two cells of runs, by seed.
-
-    Args:
-        last: a number of each run, by cell (all levels but the last) and seed.
-        pairs: the cell of each experiment, and the one that is subtracted; those without common seeds are left out.
-        block: which predictions.
-    """
+    """Return `judged` of experiments that are differences of two cells of runs: `pairs` of a cell and the one that is
+    subtracted, without those that have no common seeds. `last` is a number of each run, by cell and seed."""
     by_cell = last.unstack("seed")
     values = {
         name: (by_cell.loc[one] - by_cell.loc[other]).dropna()

@@ -58,7 +58,6 @@ class Probed:
 
     @property
     def kind(self) -> tuple[int, int]:
-        """Layers and dimension."""
         return self.specs[0].model.layers, self.specs[0].model.d_model
 
 
@@ -66,8 +65,7 @@ class Probed:
 def probed(stack: GPT2Stack, specs: Sequence[RunSpec], inputs: int = INPUTS) -> Probed:
     """Own thoughts of runs of one shape on some of each run's validation inputs.
 
-    Raises:
-        SpecError: for fewer than two inputs or more than a run has held out, or runs with latent or no thoughts.
+    SpecError for fewer than two inputs or more than a run has held out, or runs with latent or no thoughts.
     """
     data = stack_data(specs, stack.device)
     held_out = data.held_out.real.sum(1, keepdim=True)
@@ -93,7 +91,6 @@ def of_each(own: Sequence[Probed], measure: Callable[..., pd.DataFrame], *option
 
 
 def distance(one: Float[Tensor, "*law vocab"], other: Float[Tensor, "*law vocab"]) -> Float[Tensor, "*law"]:
-    """Total variation distance between two distributions."""
     return (one - other).abs().sum(-1) / 2
 
 
@@ -187,10 +184,8 @@ def linear_answers(own: Probed) -> pd.DataFrame:
 def consistency(own: Probed, ks: Sequence[int], rollouts: int) -> pd.DataFrame:
     """Squared bias of MTS's mean distribution against base CoT2's, for each K, run and step (2..m).
 
-    Columns `seed`, `k`, `step`, `gap` (mean over inputs; may fall below 0 where there is no bias).
-
-    Raises:
-        SpecError: for fewer than two rollouts.
+    Columns `seed`, `k`, `step`, `gap` (mean over inputs; may fall below 0 where there is no bias). SpecError for fewer
+    than two rollouts.
     """
     if rollouts < 2:
         raise SpecError(f"rollouts={rollouts}: give two or more, to compare.")

@@ -26,8 +26,7 @@ UNSEEN, SEEN, RENAMED = "drawn names", "seen graphs", "seen graphs, new names"
 def measure(specs: Sequence[RunSpec]) -> pd.DataFrame:
     """Measure accuracies and shares of thoughts of trained runs of one shape on `tests`: a row for each run and test.
 
-    Raises:
-        RecordError: if the weights of one are not here.
+    RecordError if the weights of one are not here.
     """
     stack = runs.load_stack(specs, missing="error")
     parts = [summed(by_question(stack, specs, task, rows), test=name) for name, task, rows in tests(specs)]
@@ -80,12 +79,8 @@ def blocked(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def moved(rows: pd.DataFrame, lost: Mapping[str, pd.Series]) -> look.Shown:
-    """Draw strict accuracy as in training and where edges are moved that block no rule, by dimension.
-
-    Args:
-        rows: the frame of `tested`.
-        lost: points that each model loses, by method.
-    """
+    """Draw strict accuracy as in training and where edges are moved that block no rule, by dimension; `lost` are the
+    points that each model loses, by method."""
     words = {UNSEEN: "as in training", NEITHER: "edges moved"}
     drawn = frame.at(rows, reading=READINGS[0], test=[*words], method=[*lost])
     thinking, chains = lost["CoT2"], lost["discrete CoT"]

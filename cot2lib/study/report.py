@@ -6,9 +6,8 @@ front ends take its plain HTML.
 
 import html
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -48,26 +47,21 @@ class Table:
         return {"text/markdown": self.markdown(), "text/html": self.html(), "text/plain": plain}
 
 
-class Fold(NamedTuple):
-    """A table below a title that opens it."""
-
-    title: str
-    table: Table
-
-
 @dataclass(frozen=True)
 class Folds:
-    """Folded tables, one below the other."""
+    """Folded tables, one below the other, by the title that opens each."""
 
-    folds: Sequence[Fold]
+    folds: Mapping[str, Table]
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
         box = "::::{{dropdown}} {}\n:class-container: fold\n\n{}\n::::"
         opened = "<details><summary>{}</summary>{}</details>"
         return {
-            "text/markdown": "\n\n".join(box.format(title, table.markdown()) for title, table in self.folds),
-            "text/html": "".join(opened.format(html.escape(title), table.html()) for title, table in self.folds),
-            "text/plain": "\n\n".join(title for title, _ in self.folds),
+            "text/markdown": "\n\n".join(box.format(title, table.markdown()) for title, table in self.folds.items()),
+            "text/html": "".join(
+                opened.format(html.escape(title), table.html()) for title, table in self.folds.items()
+            ),
+            "text/plain": "\n\n".join(self.folds),
         }
 
 

@@ -123,26 +123,21 @@ def simplex(profile: str = "quick", seeds: Sequence[int] = TWENTY, split_seeds: 
     }
 
 
-def treated(thought: Dirichlet, profile: str, seeds: Sequence[int]) -> list[GRPOSpec]:
-    """Dirichlet thoughts with another treatment of tiny concentrations, from discrete CoT with one layer, d = 24."""
-    return rewarded(starts(seeds), profile, [thought], lr=RATES["dirichlet_lr"][profile], ratio="product")
-
-
 def dirichlet_variants(profile: str, seeds: Sequence[int]) -> dict[str, list[GRPOSpec]]:
     """Dirichlet thoughts at other learning rates, and with other treatments of tiny concentrations; d = 24."""
     rate, best, one = RATES["dirichlet_lr"][profile], called("gamma", BEST_GAMMA), called("gamma", GAMMAS[0])
     at = lambda gamma=BEST_GAMMA, **options: dirichlet(profile, seeds, (gamma,), **options)
-    other = lambda *fields, **options: treated(Dirichlet(*fields, **options), profile, seeds)
+    treated = lambda rule: rewarded(starts(seeds), profile, [rule], lr=rate, ratio="product")
     return {
         f"{best}, {USUAL}": at(),
         f"{best}, no learning": at(lr=0.0),
         f"{best}, half the rate": at(lr=rate / 2),
         f"{best}, the rate of MTS": at(lr=POLICIES[profile].lr),
-        f"{best}, masked": other(BEST_GAMMA, masked=True),
-        f"{best}, whole vocabulary": other(BEST_GAMMA, 0.0, most=None),
+        f"{best}, masked": treated(Dirichlet(BEST_GAMMA, masked=True)),
+        f"{best}, whole vocabulary": treated(Dirichlet(BEST_GAMMA, 0.0, most=None)),
         f"{one}, {USUAL}": at(GAMMAS[0]),
-        f"{one}, masked": other(GAMMAS[0], masked=True),
-        f"{one}, whole vocabulary": other(GAMMAS[0], 0.0, most=None),
+        f"{one}, masked": treated(Dirichlet(GAMMAS[0], masked=True)),
+        f"{one}, whole vocabulary": treated(Dirichlet(GAMMAS[0], 0.0, most=None)),
         f"CoT2, {best}, {USUAL}": at(method="cot2"),
         f"CoT2, {best}, ten times the rate": at(method="cot2", lr=rate),
     }

@@ -62,13 +62,6 @@ def headed(table: pd.DataFrame) -> pd.DataFrame:
     return table.rename(columns=HEADS)
 
 
-def gap(rows: pd.DataFrame, column: str, above: object, below: object, value: str = "last") -> Interval | None:
-    """How far one value of a column is above another, paired by seed; None without a seed that both have."""
-    sides = [rows[rows[column] == side].set_index("seed")[value] for side in (above, below)]
-    apart = above == below or sides[0].index.intersection(sides[1].index).empty
-    return None if apart else paired_interval(*sides)
-
-
 def gaps(
     rows: pd.DataFrame,
     by: Sequence[str],
@@ -85,11 +78,10 @@ def gaps(
     """
     found = []
     for key, part in groups(rows, by):
-        interval = gap(part, column, above, below, value)
-        if interval:
-            sides = part.pivot_table(index="seed", columns=column, values=value, observed=True)[
-                [above, below]
-            ].dropna()
+        wide = part.pivot_table(index="seed", columns=column, values=value, observed=True)
+        sides = wide[[above, below]].dropna() if {above, below} <= {*wide} and above != below else ()
+        if len(sides):
+            interval = paired_interval(sides[above], sides[below])
             found.append(
                 dict(zip(by, key))
                 | {"above": sides[above].mean(), "below": sides[below].mean()}
@@ -128,15 +120,9 @@ def in_words(found: Interval, words: tuple[str, str] = ABOVE) -> str:
 
 
 def shown(found: Interval, digits: int = 1) -> str:
-    """A mean with its interval."""
     return describe(found.mean, found.low, found.high, digits)
 
 
 def finding(rows: pd.DataFrame, template: str) -> str:
-    """`sentences` in one paragraph."""
-    return " ".join(sentences(rows, template))
-
-
-def sentences(rows: pd.DataFrame, template: str) -> list[str]:
     """A sentence for each row: the template with the row's entries in its places."""
-    return [template.format(**row) for row in rows.to_dict("records")]
+    return " ".join(template.format(**row) for row in rows.to_dict("records"))

@@ -21,30 +21,19 @@ UNITS = {
 }
 
 
-def shipped() -> pd.DataFrame:
-    """A row for each way and `what`, on one core, with `way`.
+def timed(record: str) -> pd.DataFrame:
+    """A row for each way and `what`, on one core (`speed.quick`) or a GPU (`rehearsal.gpu`).
 
-    `rate` is steps of one run, or prompts, in a second. `times` is the ratio to the loop's rate, a median over rounds.
-    `share` is the rate of the operations that our stack needs, in percent of the best measured matrix product `sgemm`
-    (Gflop/s). `minutes` is the time of a run by the authors' recipe.
+    `way` is the engine, the stack, or one of the others. `rate` is steps of one run, or prompts, in a second. `times`
+    is the ratio to the loop's rate, a median over rounds. On one core `share` is the rate of the operations that our
+    stack needs, in percent of the best measured matrix product `sgemm` (Gflop/s), and `minutes` what a run takes by
+    the authors' recipe. On a GPU `memory` (GiB) is what a stack took. RecordError where nothing is recorded.
     """
-    return with_way(records.shipped_table("speed.quick.measured"))
-
-
-def on_gpu() -> pd.DataFrame:
-    """The rows of a GPU, with `way`: the loop and stacks, and the `memory` (GiB) that a stack took."""
-    return with_way(records.shipped_table("rehearsal.gpu.measured")).dropna(subset="what")
-
-
-def with_way(rows: pd.DataFrame | None) -> pd.DataFrame:
-    """The rows with a column `way`: the engine, the stack, or one of the others.
-
-    Raises:
-        RecordError: where there are none.
-    """
+    rows = records.shipped_table(f"{record}.measured")
     if rows is None:
         raise RecordError("no speed is recorded here; `python benchmarks/record.py` measures it.")
-    return rows.assign(way=rows["variant"].str.extract(r"^(fused|stack)", expand=False).fillna("others"))
+    way = rows["variant"].str.extract(r"^(fused|stack)", expand=False).fillna("others")
+    return rows.assign(way=way).dropna(subset="what")
 
 
 def ladders(rows: pd.DataFrame, finding: str = "") -> Shown:

@@ -30,8 +30,6 @@ D_MODELS = (16, 24, 32)
 LARGE = D_MODELS[1:]  # at which the paper claims an advantage
 BUDGETS = (1, 2, 4, 8, 16)
 STEPS = (1, 2, 3, 4)  # outputs on four digits
-SWITCH = 0.5  # share of the training before a curriculum's switch to the model's own thoughts
-FEEDINGS = {"teacher": None, "self": 0.0, "teacher, then self": SWITCH}
 KS = (1, 3, 6)  # tokens of a sampled thought
 MANY = 12  # tokens beyond the paper's table
 GAMMAS = (1.0, 10.0, 20.0, 40.0)  # scales of Dirichlet thoughts
@@ -67,7 +65,7 @@ SWEEPS: dict[str, Grid | Sequence[Grid]] = {
     ),
     "one_layer": dict(method=BOTH, d_model=D_MODELS, layers=1, seed=TWENTY),
     # Five seeds by the authors' recipe, because three left rows open.
-    "feeding": dict(self_fed_from=[*FEEDINGS.values()], d_model=D_MODELS, layers=4,
+    "feeding": dict(self_fed_from=(None, 0.0, 0.5), d_model=D_MODELS, layers=4,
                     seed={"paper": SEEDS, "quick": SEEDS[:3]}),
     "budgets": dict(budget=BUDGETS, d_model=D_MODELS, seed=TWENTY),
     "other_prompt": (  # with the arrow by the authors' recipe, which has none, and without it by the quick one
@@ -166,24 +164,14 @@ def _supervised(profile: str, seed: int, split: int | None = None, **fields) -> 
 
 
 def methods(
-    profile: str = "quick",
-    seeds: Sequence[int] = SEEDS,
-    d_models: Sequence[int] = D_MODELS,
+    profile: str,
+    seeds: Sequence[int],
+    d_models: Sequence[int],
     names: Sequence[str] = ("cot2", "discrete", "no-cot"),
     layers: int = 2,
 ) -> list[RunSpec]:
     """Methods on MNNS 4 x 1-9 by embedding dimension, as many heads as layers."""
     return expanded(dict(method=tuple(names), d_model=tuple(d_models), layers=layers), profile, seeds)
-
-
-def budgets(
-    profile: str = "quick",
-    seeds: Sequence[int] = SEEDS,
-    d_models: Sequence[int] = D_MODELS,
-    budgets: Sequence[int] = BUDGETS,
-) -> list[RunSpec]:
-    """Budgets B of the targets over embedding dimensions."""
-    return sweep("budgets", profile, seeds, budget=tuple(budgets), d_model=tuple(d_models))
 
 
 def of_budget(budget: int, profile: str = "quick", **options) -> RunSpec:
@@ -192,11 +180,6 @@ def of_budget(budget: int, profile: str = "quick", **options) -> RunSpec:
     Everywhere but inside a spec B is the number of trajectories; a spec holds None for all of them.
     """
     return spec("discrete", profile, **options) if budget == 1 else spec("cot2", profile, budget=budget, **options)
-
-
-def baselines(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[RunSpec]:
-    """COCONUT both ways and no-CoT with pause tokens, 2 layers, 2 heads, d = 32."""
-    return methods(profile, seeds, (32,), ("coconut", "coconut-slot", "pause"))
 
 
 one_layer, feeding, sparse, small = (partial(sweep, name) for name in ("one_layer", "feeding", "sparse", "small"))
@@ -245,18 +228,16 @@ def dirichlet(
     gammas: Sequence[float] = GAMMAS,
     method: str = "discrete",
     layers: int = 1,
-    one_split: bool = False,
     **options,
 ) -> list[GRPOSpec]:
     """Dirichlet thoughts from discrete CoT or CoT2 (`method`), d = 24, trained under the profile `paper`."""
-    start = START | dict(method=method, layers=layers, split=SPLIT if one_split else None)
+    start = START | dict(method=method, layers=layers)
     rate = RATES["cot2_lr" if method == "cot2" else "dirichlet_lr"]
     thoughts = [Dirichlet(gamma) for gamma in gammas]
     return expanded(SHAPED | dict(start=start, thought=thoughts, lr=rate) | options, profile, seeds)
 
 
 def distinct(*parts: Sequence[Run]) -> list[Run]:
-    """The different runs of some lists."""
     return list(dict.fromkeys(run for part in parts for run in part))
 
 
@@ -298,8 +279,7 @@ HALF = ("prosqa",)  # chapters whose weights ship in half precision
 def of_chapter(name: str, profile: str) -> list[Run]:
     """All runs that a chapter stands on under a profile; `budget` leaves out those of `csft`, `sampling` repeats some.
 
-    Raises:
-        SpecError: for a chapter that trains nothing or does not exist, or an unknown profile.
+    SpecError for a chapter that trains nothing or does not exist, or an unknown profile.
     """
     if name not in CHAPTERS:
         other = " `cot2 llm train` trains its language models." if name == "gsm8k" else ""
@@ -332,8 +312,7 @@ def ships_weights(chapter: str, run: Run) -> bool:
 def where(specs: Sequence[Run | LanguageRun], conditions: Sequence[str]) -> list[Run | LanguageRun]:
     """Specs whose fields (`columns`) equal every "field=value".
 
-    Raises:
-        SpecError: for no specs, an unknown field, a malformed condition, or if no run is left.
+    SpecError for no specs, an unknown field, a malformed condition, or if no run is left.
     """
     if not specs:
         raise SpecError("there are no such runs under this profile; choose the other one.")

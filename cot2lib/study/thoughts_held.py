@@ -40,9 +40,8 @@ def states(task: Task) -> tuple[Bool[Tensor, "input step vocab"], Bool[Tensor, "
 
 def contents(specs: Sequence[GRPOSpec], retrain: bool = False) -> pd.DataFrame:
     """`measure` of trained runs of one shape; raises RecordError if the weights of one are not here."""
-    return measure(
-        runs.load_starts(specs, missing="error"), runs.load_stack(specs, missing="error", retrain=retrain), specs
-    )
+    start = runs.load_starts(specs, missing="error")
+    return measure(start, runs.load_stack(specs, missing="error", retrain=retrain), specs)
 
 
 def measure(start: GPT2Stack, trained: GPT2Stack, specs: Sequence[GRPOSpec]) -> pd.DataFrame:
@@ -88,8 +87,7 @@ def base_entropies(held: pd.DataFrame) -> pd.DataFrame:
 def of_runs(requests: Mapping[str, Sequence[GRPOSpec]], retrained: str | None = None) -> pd.DataFrame:
     """`measure` of each profile's runs as far as there are any; those of `retrained` are measured here.
 
-    Raises:
-        RecordError: if none was measured, or what was trained here is not there.
+    RecordError if none was measured, or what was trained here is not there.
     """
     tables = []
     for profile, specs in requests.items():

@@ -122,7 +122,8 @@ def test_shipped_thoughts_are_those_of_the_papers_tables():
 @pytest.mark.parametrize("profile", PROFILES)
 def test_small_models_lose_for_every_budget_as_the_errata_say(profile):
     """From d = 32 to 16 the mean falls, and the paired interval leaves zero out."""
-    ends = lambda b, d: runs.recorded(sweeps.budgets(profile, TWENTY, (d,), (b,))).set_index("seed")["last"]
+    asked = lambda b, d: sweeps.sweep("budgets", profile, TWENTY, d_model=d, budget=b)
+    ends = lambda b, d: runs.recorded(asked(b, d)).set_index("seed")["last"]
     falls = {b: ends(b, 32).sub(ends(b, 16)).dropna() for b in sweeps.BUDGETS}
     assert min(map(len, falls.values())) == len(TWENTY)
     assert all(mean_interval(fall).low > 0 for fall in falls.values())

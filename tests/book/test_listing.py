@@ -29,13 +29,13 @@ def test_claims_table_says_the_numbers_and_the_verdict_of_each_row(rows):
 def test_folds_count_the_verdicts_of_their_rows(rows):
     """A series counts as one claim of its place."""
     first = rows[is_series(rows) & (rows["profile"] == "paper") & rows["id"].str.endswith("-k1")]
-    folds = ledger.folds(rows).folds[:-1]
-    for fold in folds:
-        counts = re.search(r"\(([^()]*)\)$", fold.title)[1]
+    folds = dict([*ledger.folds(rows).folds.items()][:-1])
+    for title, table in folds.items():
+        counts = re.search(r"\(([^()]*)\)$", title)[1]
         numbers = [int(number) for number in re.findall(r"\d+", counts)]
-        apart = len(first) if "its series below" in fold.title else 0
-        assert (sum(numbers) or 1) == len(fold.table.data) + apart, fold.title
-    assert sum("its series below" in fold.title for fold in folds) == 1
+        apart = len(first) if "its series below" in title else 0
+        assert (sum(numbers) or 1) == len(table.data) + apart, title
+    assert sum("its series below" in title for title in folds) == 1
     shown = ledger.folds(rows)._repr_mimebundle_()
     assert shown["text/html"].count("<details>") == shown["text/markdown"].count("::::{dropdown}") == len(folds) + 1
     assert "{ref}" not in shown["text/html"]

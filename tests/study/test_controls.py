@@ -10,7 +10,7 @@ from cot2lib.errors import RecordError
 from cot2lib.locality import masks
 from cot2lib.metrics import Interval
 from cot2lib.study import predicted
-from cot2lib.study.controls import draw, outcomes, reading, steps
+from cot2lib.study.controls import draw, outcomes, steps
 from cot2lib.study.controls.runs import (
     CONTROLS,
     GRAPHS,
@@ -39,16 +39,14 @@ def test_experiments_measure_what_was_predicted():
     assert [*asked.index] == [*outcomes.experiments().index]
     for experiment in outcomes.experiments().itertuples():
         said, name = asked.loc[experiment.Index], experiment.Index
-        assert {experiment.control, experiment.beside} - {""} <= set(
-            CONTROLS if said["task"] == NUMBERS else ON_GRAPHS
-        )
-        if not experiment.beside:
+        assert {experiment.one, experiment.other} - {""} <= set(CONTROLS if said["task"] == NUMBERS else ON_GRAPHS)
+        if not experiment.other:
             column = {"lost": "accuracy lost", "right": "right answers", "follows": "answers"}[experiment.column]
             assert said["measure"].startswith(column), name
         elif "lost" in said["measure"]:
-            assert experiment.control == "csft", name
+            assert experiment.one == "csft", name
         else:
-            assert experiment.beside in ("fresh-path", "path-fed", "discrete", "lengths-fresh-path"), name
+            assert experiment.other in ("fresh-path", "path-fed", "discrete", "lengths-fresh-path"), name
 
 
 @pytest.mark.parametrize("seeds, task", [(SEEDS[:1], NUMBERS), (SEEDS[4:6], GRAPHS)])
@@ -80,7 +78,7 @@ def test_experiments_on_steps_measure_what_was_predicted():
     said = predictions(predicted.STEPS).drop_duplicates("id").set_index("id")
     known = {*steps.trained("quick")}
     masked = {*masks(steps.numbers(steps.Cell("csft"))[0].task, 6)}
-    for name, task, one, other, edit, against, column in reading.experiments().itertuples():
+    for name, one, other, edit, against, column, task in outcomes.experiments(predicted.STEPS).itertuples():
         assert {(task, cell) for cell in (one, other) if cell} <= known, name
         assert column == ("last" if not edit else column) and (edit or other), name
         for intervention in filter(None, (edit, against)):
@@ -88,7 +86,7 @@ def test_experiments_on_steps_measure_what_was_predicted():
             assert kind in masked | {"walks", "first thought"} or kind.split()[0] in ("swap", "ancestors", "elsewhere")
         difference = bool(other or against or column == "lost")
         assert difference == said.loc[name, "measure"].endswith("(points)"), name
-    assert [*reading.experiments().index] == [*said.index]
+    assert [*outcomes.experiments(predicted.STEPS).index] == [*said.index]
 
 
 def test_measures_on_steps_are_differences_by_seed():
@@ -98,8 +96,8 @@ def test_measures_on_steps_are_differences_by_seed():
     rows = pd.DataFrame(made).assign(told="MNNS")
     right = {"elsewhere 2": {72: 90.0, 73: 80.0}, "ancestors 2": {73: 30.0, 72: 20.0}}
     made = [dict(edit=edit, seed=seed, right=value) for edit in right for seed, value in right[edit].items()]
-    answers = pd.DataFrame(made).assign(told="MNNS", control="csft", lost=0.0, follows=0.0)
-    found = reading.measures(rows, answers)
+    answers = pd.DataFrame(made).assign(told="MNNS", control="csft", dose=1.0, lost=0.0, follows=0.0)
+    found = outcomes.measures(rows, answers, predicted.STEPS)
     assert set(found) == {"strict-csft", "removed-2", "specific-2"}
     assert found["strict-csft"].to_dict() == {72: -5, 73: 5} and found["specific-2"].to_dict() == {72: 70, 73: 50}
 

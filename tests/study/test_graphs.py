@@ -47,10 +47,10 @@ def test_held_states_are_those_of_listed_walks():
     for row in range(20):
         layers, target = walks(TASK, row), int(TASK.options[row, 0])
         for hop, layer in enumerate(layers):
-            assert set(held.frontier[row, hop].nonzero()[:, 0].tolist()) == {walk[-1] for walk in layer}
+            assert set(held["frontier"][row, hop].nonzero()[:, 0].tolist()) == {walk[-1] for walk in layer}
             ends = {walk[hop + 1] for walk in layers[-1] if walk[-1] == target}
-            assert set(held.in_time[row, hop].nonzero()[:, 0].tolist()) == ends
-        unreached = set(range(TASK.names)) - set(held.reached[row].nonzero()[:, 0].tolist())
+            assert set(held["in_time"][row, hop].nonzero()[:, 0].tolist()) == ends
+        unreached = set(held["unreached"][row, 0].nonzero()[:, 0].tolist()) & set(range(TASK.names))
         assert int(TASK.options[row, 1]) in unreached and target not in unreached
 
 

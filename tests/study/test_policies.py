@@ -54,9 +54,6 @@ def test_dirichlet_has_a_claim_at_every_scale_from_cot2_alone():
     assert found["paper_before"].tolist() == [known[2]] * 2 + [known[3]] * 2
 
 
-def test_start_level_is_what_an_untrained_policy_earns(monkeypatch):
-    starts = sweeps.starts([42])
-    monkeypatch.setattr(live, "STILL_STEPS", 5)
-    still = live.rewards(starts, MTS(2), 5, 0.0)
-    level = live.start_level(starts, MTS(2))
-    assert still.shape == (5, 1) and level == pytest.approx(float(still.to_numpy().mean())) and 0 < level < 100
+def test_rewards_without_a_rate_are_what_an_untrained_policy_earns():
+    still = live.rewards(sweeps.starts([42]), MTS(2), 5, 0.0)
+    assert still.shape == (5, 1) and 0 < still.to_numpy().mean() < 100

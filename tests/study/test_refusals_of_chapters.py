@@ -63,7 +63,7 @@ REFUSALS = [
     ("cot2 run prosqa", lambda: questions.of_file(QUESTIONS)),
     ("cannot be read", lambda: questions.of_file("none.json")),
     ("naming='old'", lambda: questions.of_file(QUESTIONS, "old")),
-    ("`python benchmarks/record.py`", lambda: speed.with_way(None)),
+    ("`python benchmarks/record.py`", lambda: speed.timed("none")),
     # tasks, sums, trajectories
     ("length=100000000: trajectories can be counted for up to 1000 digits", lambda: live.task(1, 9, 10**8)),
     ("fewer than 5 different multisets", lambda: live.task(5, 5, 4)),

@@ -111,7 +111,6 @@ def card(claim: str, rows: Sequence[tuple], read: Read) -> str:
 
 
 def _verdict(words: Words) -> str:
-    """A verdict with its reason and its condition."""
     why = f": {plain(words.why)}" if words.why else ""
     condition = f" **On the condition** that {plain(words.condition)}." if words.condition else ""
     return f"**Verdict:** {words.group}{why}.{condition}" if words.group else "It claims nothing."
@@ -123,7 +122,6 @@ def heading(claim: str) -> str:
 
 
 def _sentence(claim: str) -> str:
-    """A claim with its task and what is measured."""
     known = claims().loc[claim]
     tasks = plain(re.sub(r"\w+", lambda name: TASKS.get(name[0], name[0]), known["task"]).replace("/", ", "))
     said = heading(claim).removeprefix(f"{tasks}, ")  # a setting on graphs names its task
@@ -131,7 +129,6 @@ def _sentence(claim: str) -> str:
 
 
 def _ours(row: tuple) -> str:
-    """Ours under a profile, in a sentence."""
     said = [] if pd.isna(row.last) else [KINDS[row.id].ours(row)]
     if row.judged == "best":
         said.append(f"best epochs {row.best:.1f}")

@@ -7,7 +7,7 @@ import pandas as pd
 from cot2lib import runs
 from cot2lib.runs import records
 from cot2lib.specs.profiles import SEEDS, TWENTY
-from cot2lib.study import arrow, frame, graph_runs, graphs, look, report, show, sweeps
+from cot2lib.study import arrow, frame, graph_runs, graphs, look, report, sweeps
 from cot2lib.study.book import overview
 from cot2lib.study.book.ledger import KINDS, STATEMENTS, of_records, reading_records
 from cot2lib.study.claims.kinds import SETTLED
@@ -84,12 +84,10 @@ def of_all_hops() -> float:
 @cache
 def favoured() -> str:
     """How far our recipe on ProsQA favours CoT2: its lead by that recipe, and by the best choice for each method."""
-    usual, best = graph_runs.naming("quick", namings=("fresh",), methods=graph_runs.BOTH), graph_runs.chosen()
-    leads = [
-        show.gap(graphs.recorded(specs), "method", *graphs.SIDES)
-        for specs in (usual, [run for run in best if run.model.heads == usual[0].model.heads])
-    ]
-    ours, each = (f"{lead.mean:.0f}" for lead in leads)
+    usual, best = graph_runs.naming("quick", namings=("fresh",), methods=BOTH), graph_runs.chosen()
+    alike = [run for run in best if run.model.heads == usual[0].model.heads]
+    leads = (graphs.gaps(graphs.recorded(specs), ["heads"])["mean"].item() for specs in (usual, alike))
+    ours, each = (f"{lead:.0f}" for lead in leads)
     return (
         f"Our recipe favours CoT2: on graphs of four hops it leads by {ours} points, and by {each} if each method has "
         "its best choice ({numref}`tab-chosen`)."
@@ -127,5 +125,4 @@ def commands() -> pd.DataFrame:
 
 
 def _card(claim: str, words: str) -> str:
-    """Words that lead to a claim's card."""
     return f"{{ref}}`{words} <claim-{claim}>`"

@@ -17,7 +17,7 @@ import pandas as pd
 from cot2lib.study.judge import DEPENDS, GROUPS, NEAR, NOT, OPEN, REPRODUCED, group
 from cot2lib.study.printed import claims, sources
 
-LATER, MIXED, ELSEWHERE = "not rebuilt yet", "mixed", "What the text says"
+MIXED, ELSEWHERE = "mixed", "What the text says"
 WORST_FIRST = ("not run", "quick only", NOT, OPEN, DEPENDS, NEAR, REPRODUCED)  # of the points of a series
 SERIES = "pass_at_k"  # the metric of a long printed series
 
@@ -58,7 +58,6 @@ def shown_with(claim: str) -> list[str]:
 
 
 def links(names: Sequence[str]) -> str:
-    """References to figures and tables of the book."""
     return ", ".join(f"{{numref}}`{name}`" for name in names)
 
 
@@ -68,7 +67,6 @@ def slug(source: str) -> str:
 
 
 def label(source: str) -> str:
-    """The label of the cards of a figure, table or proposition."""
     return f"claims-{slug(source)}"
 
 
@@ -133,7 +131,7 @@ def paper_index(rows: pd.DataFrame) -> pd.DataFrame:
         shown.append(
             {
                 "the paper": f"{place.printed}: {place.what}",
-                "here": links([shown.name for shown in exhibits() if shown.printed == place.printed]) or LATER,
+                "here": links([shown.name for shown in exhibits() if shown.printed == place.printed]),
                 "verdicts": f"{{ref}}`{said} <{label(place.source)}>`" if said else "",
             }
         )

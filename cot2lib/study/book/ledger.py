@@ -101,15 +101,15 @@ def ours(row: tuple) -> str:
 
 def folds(rows: pd.DataFrame) -> report.Folds:
     """A row a claim, in a folded table for each place of the paper; a long series has a table of its own."""
-    series, shown, settled = rows[is_series(rows)], [], verdicts(rows).map(group)
+    series, shown, settled = rows[is_series(rows)], {}, verdicts(rows).map(group)
     there = set(sources()[series["id"]])
     for title, source, part in sections(rows[~is_series(rows)]):
         here = settled.index.isin(part["id"]) | (sources()[settled.index] == source)
         counts = counted(settled[here]) + (", its series below among them" if source in there else "")
         table = report.table(claims_table(part), f"tab-ledger-{slug(source)}", f"{title}.")
-        shown.append(report.Fold(f"{title} ({counts})", table))
+        shown[f"{title} ({counts})"] = table
     points = "The paper's Pass@k series point by point; its values stand in the public plotting script"
-    return report.Folds([*shown, report.Fold(points, report.table(claims_table(series), OF_SERIES, f"{points}."))])
+    return report.Folds(shown | {points: report.table(claims_table(series), OF_SERIES, f"{points}.")})
 
 
 def claims_table(rows: pd.DataFrame) -> pd.DataFrame:

@@ -37,7 +37,6 @@ def filled(page: str) -> str:
 
 
 def number(name: str) -> str:
-    """What stands in a place of the page."""
     source, _, claim = name.partition(" ")
     if source == "paper":
         return claims().loc[claim, "paper_value"]

@@ -67,7 +67,6 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def picture(rows: pd.DataFrame) -> str:
-    """The abstract, beside it the tiles."""
     found = judged(rows)
     phrases = PHRASE.sub(lambda marked: _phrase(marked[1], found[marked[2].split()]), escape(ABSTRACT))
     names = found.index.to_series().map(row_of)
@@ -136,7 +135,6 @@ def at(claim: str) -> str:
 
 
 def look(name: str) -> str:
-    """The class that colours a group of verdicts."""
     return f"is-{name.replace(' ', '-')}"
 
 

@@ -138,7 +138,7 @@ def falls() -> str:
         for k, gained in gains(model).items()
         if gained <= 0
     )
-    return f"by the paper's own tables, where {cells}" if cells else "by the paper's own tables"
+    return f"by the paper's own tables, where {cells}"
 
 
 def gain_beside_mnns() -> float:

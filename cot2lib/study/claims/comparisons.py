@@ -32,14 +32,13 @@ SAID: dict[str, Callable[[object], str]] = {
     "feed": "fed the {}".format,
     "lr": "rate {:g}".format,
     "embedding": "{} embeddings".format,
-    "scaled": lambda scaled: "scaled" if scaled else "not scaled",
 }
 COLUMNS = {
     "last": "last epoch", "best": "best epoch", "before": "what it starts from",
     "curve_mean": "mean over training", "gain": "gained by reward",
     "lost": "lost since the best epoch", "base_lost": "lost since the best epoch by base decoding",
-    "base_last": "last epoch by base decoding", "base_best": "best epoch by base decoding",
-    "base_before": "before reward", "base_split_half": "best epoch by base decoding",
+    "base_best": "best epoch by base decoding", "base_before": "before reward",
+    "base_split_half": "best epoch by base decoding",
 }  # fmt: skip
 
 
@@ -166,7 +165,6 @@ class Reaches(OfRuns):
         return {"seeds": min(map(len, readings)), **shown, "verdict": verdict}
 
     def drawn(self, claim: str, profile: str, read: Read) -> list[Drawn]:
-        """The value of every run, by reading."""
         (unit, factor, top), tables = scale("last"), [read(query, profile) for query in self.queries]
         tables = [rows for rows in tables if not rows.empty]
         lines = zip(map(", ".join, apart([_words(rows) for rows in tables])), tables)

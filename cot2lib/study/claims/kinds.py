@@ -48,13 +48,8 @@ def scale(column: str) -> Scale:
 class Drawn(NamedTuple):
     """One line of a claim's card: runs, and what the claim compares them with.
 
-    Attributes:
-        label: what is measured, in words; empty where the claim itself says it.
-        values: by seed, in the claim's unit.
-        stated: the paper's number, or 0 for a difference.
-        unit: of the values.
-        runs: the rows that they come from, of one or two queries.
-        within: the ends that the values can reach.
+    The `label` says what is measured; it is empty where the claim itself does. `values` by seed come from the rows
+    `runs` of one or two queries, and can reach the ends `within`. `stated` is the paper's number, 0 for a difference.
     """
 
     label: str
@@ -133,7 +128,6 @@ class Number(OfRuns):
         return self
 
     def ours(self, row) -> str:
-        """The mean of the last epoch with its interval."""
         return measured(row, self.unit)
 
     def under(self, profile: str, verdict: str) -> str:
@@ -236,7 +230,6 @@ class HalfStated(Number):
         return best | {"verdict": OfRuns.under(self, profile, best["verdict"])} | command(self.chapter, profile)
 
     def drawn(self, claim: str, profile: str, read: Read) -> list[Drawn]:
-        """The lines of the number that the profile has."""
         return super().drawn(claim, profile, read) if profile == SETTLED else self._best.drawn(claim, profile, read)
 
     @property
@@ -322,12 +315,10 @@ class Setting(Kind):
 
 
 def noted(verdict: str, note: str) -> str:
-    """A verdict with a note."""
     return f"{verdict}{', ' if ':' in verdict else ': '}{note}" if note else verdict
 
 
 def unmeasured(chapter: str, profile: str) -> dict:
-    """The row of a claim without records under a profile."""
     missing = NEEDS.get(chapter, f"no {profile} records yet")
     return {"seeds": 0, "verdict": f"not run: {missing}"} | command(chapter, SETTLED if chapter in NEEDS else profile)
 
@@ -345,7 +336,6 @@ def command(chapters: str, profile: str) -> dict:
 
 
 def measured(row, unit: Unit) -> str:
-    """The mean of a row with its interval, in the decimals of its unit."""
     return describe(row.last, row.last_low, row.last_high, unit.digits)
 
 

@@ -33,12 +33,8 @@ DRAWN = (  # in the main figure; the table has all
 
 
 def main(rows: pd.DataFrame, edited: pd.DataFrame, finding: str) -> Shown:
-    """Draw accuracy by labels and feed above; below, the cost of a removal, and what answers follow.
-
-    Args:
-        rows, edited: the frames of `outcomes.read`.
-        finding: the sentence above the figure.
-    """
+    """Draw accuracy by labels and feed above; below, the cost of a removal, and what answers follow; of both frames of
+    `outcomes.read`."""
     figure, axes = panels(2, 2, width=9.0, height=3.7)
     grid = axes[0, 0].get_gridspec()
     axes[0, 1].remove()
@@ -107,11 +103,8 @@ def _followed(axis: Axes, edited: pd.DataFrame) -> pd.DataFrame:
 
 
 def beside_csft(parts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Tabulate accuracies (%) and differences from CSFT, paired by seed: a row for each control, two columns per part.
-
-    Args:
-        parts: rows of `outcomes.read`, each of one task and recipe, by the name of their columns.
-    """
+    """Tabulate accuracies (%) and differences from CSFT, paired by seed: a row for each control, two columns for each
+    of `parts`, which are rows of one task and recipe."""
     wide = {words: part.pivot_table("last", "seed", "control") for words, part in parts.items()}
     table = []
     for control, about in CONTROLS.items():
@@ -127,13 +120,7 @@ def beside_csft(parts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def digits(rows: pd.DataFrame, by_parity: Mapping[int, float], finding: str) -> Shown:
-    """Draw accuracy by number of digits and control, every seed as a dot; grey bars: answers by parity alone.
-
-    Args:
-        rows: the frame of `outcomes.by_digits`.
-        by_parity: what `outcomes.by_parity` returns.
-        finding: the sentence above the figure.
-    """
+    """Draw `outcomes.by_digits`, every seed as a dot; grey bars: answers by parity alone."""
     named = rows.assign(trained=rows["control"].map(name))
     shown = look.ends(named, "trained", "digits", None, finding=finding, label="held-out accuracy (%)")
     axis = shown.figure.axes[0]
@@ -156,11 +143,7 @@ def verdicts(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def moved_by_mixtures(rows: pd.DataFrame, edited: pd.DataFrame) -> pd.DataFrame:
-    """Tabulate the outcomes that differ if every control feeds itself mixtures, and the verdicts that change.
-
-    Args:
-        rows, edited: the frames of `outcomes.read`.
-    """
+    """Tabulate the outcomes that differ if every control feeds itself mixtures, and the verdicts that change."""
     judged, alike = (outcomes.outcomes(some, edited) for some in (rows, outcomes.by_mixtures(rows, edited)))
     table = []
     for one, other in zip(judged.to_dict("records"), alike.to_dict("records")):

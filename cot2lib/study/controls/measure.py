@@ -32,14 +32,8 @@ def edits(specs: Sequence[Run], retrain: bool = False) -> pd.DataFrame:
 
     Columns: the number of `inputs`; shares (%) of right answers `before` the edit and after it (`right`), and of
     answers that follow what is fed (`follows`); missing where an edit has no such answer. "decoded by" names
-    the rule that makes the thoughts; "longer" means inputs of one digit more.
-
-    Args:
-        specs: the runs.
-        retrain: whether they were trained here, so that no shipped weights count.
-
-    Raises:
-        RecordError: if the weights of a run are not here.
+    the rule that makes the thoughts; "longer" means inputs of one digit more. With `retrain` no shipped weights count;
+    RecordError if the weights of a run are not here.
     """
     own = own_rule(specs[0])
     with torch.no_grad():

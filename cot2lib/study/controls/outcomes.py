@@ -11,23 +11,26 @@ import pandas as pd
 
 from cot2lib import runs
 from cot2lib.errors import RecordError
-from cot2lib.metrics import by_seed
 from cot2lib.specs import Run, by_shape
 from cot2lib.study import frame, measured
 from cot2lib.study.controls import runs as controls
 from cot2lib.study.controls.measure import edits
 from cot2lib.study.controls.runs import GRAPHS, NUMBERS
-from cot2lib.study.predicted import judged
+from cot2lib.study.predicted import CONTROLS, STEPS, judged, predictions
 from cot2lib.study.targets import baselines
 from cot2lib.thoughts import Base
 
 
-def experiments() -> pd.DataFrame:
-    """Return what each experiment measures, by id: the accuracy of a control minus another's (`beside`), or a `column`
-    of a control's answers after an `edit`; `lost` is the cost of the edit."""
-    here = Path(__file__)
-    task = pd.read_csv(here.with_name("predictions.csv")).set_index("id")["task"]
-    return pd.read_csv(here.with_name("experiments.csv"), keep_default_na=False).set_index("id").assign(task=task)
+def experiments(block: str = CONTROLS) -> pd.DataFrame:
+    """Return what each experiment of a block of predictions measures, by id: a `column` of the runs of `one` control,
+    or of its answers after an `edit` (`lost` is the cost of it); less the same of an `other` control, or `against`
+    another edit."""
+    file = {CONTROLS: "experiments.csv", STEPS: "steps_experiments.csv"}[block]
+    table = pd.read_csv(Path(__file__).with_name(file), keep_default_na=False).set_index("id")
+    if block == CONTROLS:
+        table = table.rename(columns={"control": "one", "beside": "other"}).assign(against="")
+        table["column"] = table["column"].replace("", "last")
+    return table.assign(task=predictions(block).drop_duplicates("id").set_index("id")["task"])
 
 
 def read(
@@ -36,27 +39,16 @@ def read(
     """Return two frames: accuracies (%) of all controls, and answers after edits of their thoughts.
 
     Both have `told` (the task), `control` and `seed`. Accuracies (`last`) are by each control's own decoder. `lost` is
-    the cost of an edit.
-
-    Args:
-        seeds: seeds of the runs.
-        retrain: whether to train and measure the runs here, instead of reading the shipped records.
-        device: where to train.
-        profile: the recipe.
-
-    Raises:
-        RecordError: if nothing is recorded of these runs.
+    the cost of an edit. With `retrain` runs are trained and measured here; RecordError if none of them is recorded.
     """
-    known = controls.trained(profile)
-    asked = [run for some in known.values() for run in some if run.seed in seeds]
+    known = {place: [run for run in some if run.seed in seeds] for place, some in controls.trained(profile).items()}
+    asked, rows = [run for some in known.values() for run in some], recorded(known, retrain, device)
     if retrain:
-        runs.run(asked, retrain=True, device=device)
         thinking = by_shape([run for run in asked if controls.has_thoughts(run)])
         answers = pd.concat([edits(group, retrain=True) for group in thinking], ignore_index=True)
     else:
         answers = measured.read("edits", profile)
-    rows, edited = placed(frame.tidy(runs.recorded(asked, retrain=retrain)), known), placed(answers, known)
-    edited = edited[edited["seed"].isin(seeds)]
+    edited = placed(answers, known)
     if rows.empty or edited.empty:
         raise RecordError("no control of these seeds is recorded; set `retrain = True` to train them here.")
     own = {run.id: f"decoded by {controls.own_rule(run).label}" for run in asked}
@@ -74,6 +66,16 @@ def _decoded(rows: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(last=rows["id"].map(answers.set_index("id")["right"]).fillna(rows["last"]))
 
 
+def recorded(
+    known: Mapping[tuple[Any, str], Sequence[Run]], retrain: bool = False, device: str = "auto", by: str = "told"
+) -> pd.DataFrame:
+    """Return tidy rows of the recorded runs by key, as `placed` names them; with `retrain` they are trained here."""
+    asked = [run for some in known.values() for run in some]
+    if retrain:
+        runs.run(asked, retrain=True, device=device)
+    return placed(frame.tidy(runs.recorded(asked, retrain=retrain)), known, by)
+
+
 def placed(rows: pd.DataFrame, known: Mapping[tuple[Any, str], Sequence[Run]], by: str = "told") -> pd.DataFrame:
     """Add to the rows of some runs their `control`, `seed` and, in the column `by`, the other part of their key."""
     told = [(run.id, *place, run.seed) for place, some in known.items() for run in some]
@@ -81,44 +83,37 @@ def placed(rows: pd.DataFrame, known: Mapping[tuple[Any, str], Sequence[Run]], b
     return rows.drop(columns="seed", errors="ignore").merge(named, on="id")
 
 
-def measures(rows: pd.DataFrame, edited: pd.DataFrame) -> dict[str, pd.Series]:
-    """Return the measure of each experiment that was run, by seed.
-
-    Args:
-        rows, edited: the frames of `read`.
-    """
+def measures(rows: pd.DataFrame, edited: pd.DataFrame, block: str = CONTROLS) -> dict[str, pd.Series]:
+    """Return the measure of each experiment that was run, by seed; `rows` and `edited` are the frames of `read`."""
     found = {}
-    for name, control, beside, edit, dose, column, task in experiments().itertuples():
-        if beside:
-            sides = [frame.at(rows, told=task, control=side).set_index("seed")["last"] for side in (control, beside)]
-            above, below = by_seed(*sides) if all(map(len, sides)) else sides
-            values = above - below
-        else:
-            part = frame.at(edited, told=task, control=control, edit=edit, dose=float(dose))
-            values = part.set_index("seed")[column]
-        found[name] = values.dropna()
+    for each in experiments(block).itertuples():
+        dose, sides = float(getattr(each, "dose", "") or 1), []
+        for control, edit in ((each.one, each.edit), (each.other or each.one, each.against or each.edit)):
+            part = frame.at(edited, edit=edit, dose=dose) if edit else rows
+            sides.append(frame.at(part, told=each.task, control=control).set_index("seed")[each.column])
+        values = sides[0] - sides[1] if each.other or each.against else sides[0]  # by seed
+        found[each.Index] = values.dropna()
     return {name: values for name, values in found.items() if len(values) > 1}
 
 
-def outcomes(rows: pd.DataFrame, edited: pd.DataFrame) -> pd.DataFrame:
+def outcomes(rows: pd.DataFrame, edited: pd.DataFrame, block: str = CONTROLS) -> pd.DataFrame:
     """Return the outcome of each experiment, judged by the predictions (`predicted.judged`).
 
-    Raises:
-        RecordError: if numbers or graphs have no experiment with two seeds, so that there is no interval.
+    RecordError if numbers or graphs have no experiment with two seeds, so that there is no interval.
     """
-    values, asked = measures(rows, edited), experiments()
+    values, asked = measures(rows, edited, block), experiments(block)
     if lacking := {NUMBERS, GRAPHS} - {*asked.loc[[*values], "task"]}:
         raise RecordError(
             f"no interval over seeds for {min(lacking)}; give two seeds or more, of 62 to 66 for graphs."
         )
-    differences = asked.index[asked["beside"].ne("") | asked["column"].eq("lost")]
-    return judged(values, differences)
+    differences = asked.index[asked["other"].ne("") | asked["against"].ne("") | asked["column"].eq("lost")]
+    return judged(values, differences, block)
 
 
 def by_digits(seeds: Sequence[int]) -> pd.DataFrame:
     """Return final accuracies (%) of the recorded runs of some seeds: `digits`, `control`, `seed`, `last`."""
     asked = controls.grown([seed for seed in controls.FIVE if seed in seeds])
-    rows = placed(frame.tidy(runs.recorded([run for some in asked.values() for run in some])), asked, "digits")
+    rows = recorded(asked, by="digits")
     return rows.assign(control=frame.ordered(rows["control"], controls.GROWING))
 
 

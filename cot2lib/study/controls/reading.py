@@ -4,23 +4,21 @@ Runs are those of `steps`, by cell; `cot2 measure reads` asks trained ones what 
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 from textwrap import fill
 
 import pandas as pd
 
-from cot2lib import runs
 from cot2lib.errors import RecordError
 from cot2lib.specs import by_shape
 from cot2lib.study import frame, look, measured, predicted, show
 from cot2lib.study.controls import measure, steps
 from cot2lib.study.controls.draw import dots
-from cot2lib.study.controls.outcomes import placed
+from cot2lib.study.controls.outcomes import placed, recorded
 from cot2lib.study.controls.runs import GRAPHS, NUMBERS
 from cot2lib.study.look import Shown
 from cot2lib.study.series import BLUE, GREEN, ORANGE, PINK
 
-NUMBERS_LATER, GRAPHS_LATER = 10, 5  # seeds of this block, counted from the first block's
+LATER = {NUMBERS: 10, GRAPHS: 5}  # seeds of this block, counted from the first block's
 WORDS = {"csft": "CSFT", "fresh-path": "fresh paths", "discrete": "discrete CoT", "mux": "path ahead",
          "coconut": "COCONUT", "csft-reward": "CSFT, then reward"}  # fmt: skip
 COLOURS = {"csft": BLUE, "fresh-path": GREEN, "discrete": ORANGE, "coconut": PINK}
@@ -61,47 +59,38 @@ EDITS = {  # of the table: the edit and the words for it
 def read(seeds: Sequence[int], retrain: bool = False, device: str = "auto") -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return two frames: accuracies (%) of all cells (`last`), and answers after interventions.
 
-    Both have `told` (the task), `control` (the cell) and `seed`; the first has the cell's fields as well.
-
-    Args:
-        seeds: seeds of the first block; these runs have seeds later by 10 on numbers and by 5 on graphs.
-        retrain: whether to train and measure the runs here, instead of reading the shipped records.
-        device: where to train.
+    Both have `told` (the task), `control` (the cell) and `seed`; the first has the cell's fields as well. `seeds` are
+    of the first block; these runs have seeds later by 10 on numbers and by 5 on graphs. With `retrain` they are
+    trained and measured here.
     """
-    known, asked = steps.trained("quick"), []
-    for (task, _), some in known.items():
-        later = NUMBERS_LATER if task == NUMBERS else GRAPHS_LATER
-        asked += [run for run in some if run.seed - later in seeds]
+    known = {
+        place: [run for run in some if run.seed - LATER[place[0]] in seeds]
+        for place, some in steps.trained("quick").items()
+    }
+    rows = recorded(known, retrain, device)
     if retrain:
-        runs.run(asked, retrain=True, device=device)
-        looked = [group for group in by_shape(steps.asked("quick")) if set(group) & set(asked)]
-        answers = pd.concat(
-            [measure.steps([run for run in group if run in set(asked)], retrain=True) for group in looked]
-        )
+        here = {run for some in known.values() for run in some}
+        looked = by_shape([run for run in steps.asked("quick") if run in here])
+        answers = pd.concat([measure.steps(group, retrain=True) for group in looked])
     else:
         answers = measured.read("reads")
-    rows = placed(frame.tidy(runs.recorded(asked, retrain=retrain)), known)
     if rows.empty:
         raise RecordError("no run of these seeds is recorded; set `retrain = True` to train them here.")
     cells = pd.DataFrame([cell._asdict() | {"control": str(cell)} for cell in dict.fromkeys(steps.cells())])
     rows = rows.drop(columns=["method", "d_model", "budget", "sees"]).merge(cells, "left", "control")
     rows["budget"] = rows["budget"].where(rows["method"] != "discrete", 1)
     answers = placed(answers, known)
-    answers = answers[answers["id"].isin({run.id for run in asked})]
     return rows, answers.assign(lost=answers["before"] - answers["right"])
 
 
 def hops(seeds: Sequence[int], retrain: bool = False, device: str = "auto") -> pd.DataFrame:
     """Return final accuracies (%) on graphs by what a step sees; columns and arguments as `read`."""
     known = {
-        (GRAPHS, cell): [run for run in some if run.seed - GRAPHS_LATER in seeds]
+        (GRAPHS, cell): [run for run in some if run.seed - LATER[GRAPHS] in seeds]
         for cell, some in steps.hops().items()
     }
-    asked = [run for some in known.values() for run in some]
-    if retrain:
-        runs.run(asked, retrain=True, device=device)
-    rows = placed(frame.tidy(runs.recorded(asked, retrain=retrain)), known)
-    sees = {run.id: run.supervision.sees for run in asked}
+    rows = recorded(known, retrain, device)
+    sees = {run.id: run.supervision.sees for some in known.values() for run in some}
     return rows.assign(method=rows["control"].str.split().str[0], sees=rows["id"].map(sees))
 
 
@@ -112,48 +101,11 @@ def hop_outcomes(rows: pd.DataFrame) -> pd.DataFrame:
 
 def authors() -> pd.DataFrame:
     """Return final accuracies (%) by the authors' recipe: a row for each seed, a column for each cell."""
-    known = steps.trained("paper")
-    rows = frame.tidy(runs.recorded([run for some in known.values() for run in some]))
-    return placed(rows, known).pivot_table("last", "seed", "control")
-
-
-def measures(rows: pd.DataFrame, answers: pd.DataFrame) -> dict[str, pd.Series]:
-    """Return the measure of each experiment that was run, by seed; arguments as `read` returns."""
-    found = {}
-    for name, task, one, other, edit, against, column in experiments().itertuples():
-
-        def of(cell: str, edit: str) -> pd.Series:
-            part = frame.at(answers, edit=edit) if edit else rows
-            return frame.at(part, told=task, control=cell).set_index("seed")[column]  # noqa: B023 - called at once
-
-        values = of(one, edit)
-        if other or against:
-            values = values - of(other or one, against or edit)  # by seed
-        found[name] = values.dropna()
-    return {name: values for name, values in found.items() if len(values) > 1}
-
-
-def experiments() -> pd.DataFrame:
-    """Return what each experiment measures, by id: a `column` of a cell's runs, or of its answers under an `edit`;
-    less the same of an `other` cell, or of the same cell `against` another edit."""
-    table = pd.read_csv(Path(__file__).with_name("steps_experiments.csv"), keep_default_na=False).set_index("id")
-    tasks = predicted.predictions(predicted.STEPS).drop_duplicates("id").set_index("id")["task"]
-    table.insert(0, "task", tasks)
-    return table
-
-
-def outcomes(rows: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
-    """Return the outcome of each experiment, judged by the predictions (`predicted.judged`)."""
-    asked = experiments()
-    differences = asked.index[asked["other"].ne("") | asked["against"].ne("") | asked["column"].eq("lost")]
-    return predicted.judged(measures(rows, answers), differences, predicted.STEPS)
+    return recorded(steps.trained("paper")).pivot_table("last", "seed", "control")
 
 
 def why(rows: pd.DataFrame, on_graphs: pd.DataFrame, answers: pd.DataFrame, finding: str) -> Shown:
-    """Draw accuracy by what steps see: of models trained so, on digits and graphs, and of trained ones that see less.
-
-    Arguments are what `read` and `hops` return.
-    """
+    """Draw accuracy by what steps see: of models trained so, on digits and graphs, and of others that see less."""
     figure, axes = look.panels(1, 3, width=12.5, height=4.4, width_ratios=[1, 1, 1.2])
     palette = {WORDS[name]: colour for name, colour in COLOURS.items()}
     on_digits = rows.query("told == @NUMBERS and d_model == 32 and digits == 4 and budget in (1, 16)")

@@ -39,16 +39,10 @@ PATH = Frontier(budget=1, ties="plus-first")  # of discrete CoT
 class Control(NamedTuple):
     """A way to train.
 
-    Attributes:
-        labels, fed: what is scored and what is fed, in words.
-        targets: the rule; None for the method's own.
-        method: the method of the run.
-        layers: layers of the model.
-        task: the task on numbers.
-        scoring: see `cot2lib.specs.Supervision`.
-        self_fed: whether the model is fed its own mixtures in training.
-        teacher: the control whose run of the same seed makes the labels and the feed.
-        rewarded: whether policy gradients follow, with thoughts of sampled tokens: 3 on numbers, 8 on graphs.
+    `labels` and `fed` say in words what is scored and what is fed. Without `targets` these are the method's own.
+    `scoring` is that of `cot2lib.specs.Supervision`. With `self_fed` a model is fed its own mixtures in training. The
+    `teacher` is a control whose run of the same seed makes labels and feed. If `rewarded`, policy gradients follow,
+    with thoughts of sampled tokens: 3 on numbers, 8 on graphs.
     """
 
     labels: str

@@ -6,8 +6,6 @@ from pathlib import Path
 import networkx
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
-from matplotlib.axes import Axes
 
 from cot2lib.specs.profiles import PROFILES
 from cot2lib.study import frame, graph_runs, graphs, look, show
@@ -38,11 +36,7 @@ def tested(seeds: Sequence[int]) -> pd.DataFrame:
 
 
 def answers(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return right answers (%) to published questions with drawn names, by run and by `questions` (hops, or all).
-
-    Args:
-        rows: the frame of `tested`.
-    """
+    """Return right answers (%) to published questions with drawn names, by run and by `questions` (hops, or all)."""
     known = frame.at(rows, test=questions.PUBLISHED, asked="fresh")
     by = ["id", "method", "seed"]
     weighed = known.assign(strict=known["strict"] * known["inputs"]).groupby(by, observed=True)[["strict", "inputs"]]
@@ -89,11 +83,7 @@ def size() -> str:
 
 
 def used(rows: pd.DataFrame) -> pd.DataFrame:
-    """Tabulate accuracies (%) on the tests `USED`, strict and of pairs, by method.
-
-    Args:
-        rows: the frame of `tested`.
-    """
+    """Tabulate accuracies (%) on the tests `USED`, strict and of pairs, by method."""
     found = frame.at(rows[rows["hops"].isna()], test=USED)
     long = found.melt(["test", "method"], ["strict", "pair"], "accuracy", "share")
     order = frame.ordered
@@ -122,9 +112,10 @@ def far(rows: pd.DataFrame) -> Shown:
 
 
 def by_depth_alone() -> list[float]:
-    """Return how often (%) the deeper leaf is the target in published questions, and in ours."""
+    """Return how often (%) the deeper leaf is the target in published questions, and in ours; ties count half."""
     theirs, ours = published(questions.published_file(), naming="age"), ProsQA(inputs=1000, names=28, naming="age")
-    return [questions.guesses(task)[questions.DEEPER] for task in (theirs, ours)]
+    right = dict(zip(questions.DEPTHS, (100.0, 50.0, 0.0)))
+    return [pd.Series(questions.by_depth(task)).map(right).mean() for task in (theirs, ours)]
 
 
 def four_hops(seeds: Sequence[int], age_seeds: Sequence[int]) -> tuple[graphs.Requests, ...]:
@@ -133,19 +124,15 @@ def four_hops(seeds: Sequence[int], age_seeds: Sequence[int]) -> tuple[graphs.Re
     named = {name: graph_runs.naming(name, seeds) for name in PROFILES}
     widths = {name: graph_runs.dimension(name, seeds) for name in PROFILES}
     for some in (named, widths):
-        some["paper"] = list(dict.fromkeys([*some["paper"], *graph_runs.by_age(age_seeds)]))
+        seven = graph_runs.naming("paper", age_seeds[: len(graph_runs.SEVEN)], graph_runs.BOTH, ("age",))
+        some["paper"] = list(dict.fromkeys([*some["paper"], *seven]))
     bare = list(dict.fromkeys([*graph_runs.bare(seeds), *graph_runs.bare_by_age(age_seeds)]))
     return named | {graphs.BARE: bare}, widths, {"quick": graph_runs.chosen(seeds)}
 
 
 def question(row: int, seed: int) -> Shown:
     """Draw the graph of an unseen question of four hops, a panel for each hop; a node's area is its share of CoT2's
-    thought.
-
-    Args:
-        row: the question's place in the test.
-        seed: the model's seed.
-    """
+    thought. `row` is the question's place in the test."""
     task = ProsQA(inputs=INPUTS, seed=TEST_SEED)
     (run,) = graph_runs.naming("quick", [seed], ("cot2",), ("fresh",))
     thoughts = questions.thoughts(run, task, row)
@@ -158,7 +145,14 @@ def question(row: int, seed: int) -> Shown:
     for axis in axes.flat[len(thoughts) :]:
         axis.remove()
     for hop, (axis, thought) in enumerate(zip(axes.flat, thoughts), start=1):
-        _graph(axis, graph, places, thought)
+        for start, end in graph.edges:
+            arrow = dict(arrowstyle="-|>", color="#bdbdbd", linewidth=0.8, shrinkA=3, shrinkB=4)
+            axis.annotate("", places[end], places[start], arrowprops=arrow)
+        at = np.array([places[node] for node in graph.nodes])
+        axis.scatter(*at.T, s=12, color=GREY, zorder=2, linewidths=0)
+        axis.scatter(*at.T, s=MOST_SIZE * thought[list(graph.nodes)], color=BLUE, alpha=0.75, zorder=3, linewidths=0)
+        axis.margins(0.12)
+        axis.set_axis_off()
         for node, (name, colour) in asked.items():
             axis.scatter(*places[node], s=130, facecolors="none", edgecolors=colour, linewidths=1.8, zorder=4)
             axis.annotate(name, places[node], (0, 9), textcoords="offset points", ha="center", fontsize=7.5)
@@ -179,14 +173,3 @@ def by_layers(graph: networkx.DiGraph) -> dict[int, tuple[float, float]]:
         for place, node in enumerate(sorted(layer, key=lambda node: (known(node), node))):
             places[node] = ((place + 0.5) / len(layer) + 0.02 * (depth % 2), -float(depth))
     return places
-
-
-def _graph(axis: Axes, graph: networkx.DiGraph, places: dict, thought: Float[np.ndarray, " state"]) -> None:
-    for start, end in graph.edges:
-        arrow = dict(arrowstyle="-|>", color="#bdbdbd", linewidth=0.8, shrinkA=3, shrinkB=4)
-        axis.annotate("", places[end], places[start], arrowprops=arrow)
-    at = np.array([places[node] for node in graph.nodes])
-    axis.scatter(*at.T, s=12, color=GREY, zorder=2, linewidths=0)
-    axis.scatter(*at.T, s=MOST_SIZE * thought[list(graph.nodes)], color=BLUE, alpha=0.75, zorder=3, linewidths=0)
-    axis.margins(0.12)
-    axis.set_axis_off()

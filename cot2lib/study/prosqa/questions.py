@@ -13,8 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
-from jaxtyping import Float, Int
-from torch import Tensor
+from jaxtyping import Float
 
 from cot2lib import runs
 from cot2lib.errors import SpecError
@@ -23,10 +22,9 @@ from cot2lib.model import GPT2Stack
 from cot2lib.specs import RunSpec, by_shape
 from cot2lib.study.graph_tests import TEST_SEED, Rows, answered, by_question, summed
 from cot2lib.study.prosqa.runs import evenly_mixed, with_weights
-from cot2lib.study.report import PERCENT
 from cot2lib.tasks import ProsQA
 from cot2lib.tasks.prosqa import fetch, published
-from cot2lib.tasks.reachability import MOST_HOPS, NAMINGS, Reachability
+from cot2lib.tasks.reachability import MOST_HOPS, NAMINGS
 from cot2lib.tasks.variants import (
     INPUTS,
     LEAVES,
@@ -34,14 +32,12 @@ from cot2lib.tasks.variants import (
     Rewritten,
     ancestors,
     can_be_rewritten,
-    degrees,
     depths,
     with_room,
 )
 
 AT_ONCE = 500  # questions of a file, between two looks at the progress
 HERE = Path(__file__).parents[3] / "tests" / "data" / "prosqa_valid.json"  # in a clone
-DEEPER, ANCESTORS = "farther from the nearest source", "more ancestors"  # rules that beat chance
 # Names of tests, which stand in the records
 GENERATED, PUBLISHED = "generated", "published"
 BEFORE, MOVED, IDLE = "before the move", "edge and answer moved", "another edge moved"
@@ -90,12 +86,8 @@ def by_hops(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def thoughts(spec: RunSpec, task: ProsQA, row: int) -> Float[np.ndarray, "hop state"]:
-    """Return the thoughts of a run after each hop of one question, by names.
-
-    Raises:
-        SpecError: for a question that the task does not have.
-        RecordError: if the run's weights are neither shipped nor stored.
-    """
+    """Return the thoughts of a run after each hop of one question, by names; SpecError for a question that the task
+    does not have."""
     if not 0 <= row < task.size:
         raise SpecError(f"question={row}: the test has questions 0..{task.size - 1}.")
     rollout = answered(runs.load(spec, missing="error"), spec, task, torch.tensor([row]))
@@ -109,10 +101,8 @@ def measure(specs: Sequence[RunSpec]) -> pd.DataFrame:
     """Measure accuracies and shares of thoughts of trained runs of one shape.
 
     A row for each run, test, naming (`asked`) and number of hops (missing where a test has all of them); further
-    columns are those in `cot2lib.study.graph_tests.by_question`, means over `inputs` questions.
-
-    Raises:
-        RecordError: if the weights of one are not here.
+    columns are those in `cot2lib.study.graph_tests.by_question`, means over `inputs` questions. RecordError if the
+    weights of one are not here.
     """
     return pd.concat(_tests(runs.load_stack(specs, missing="error"), specs), ignore_index=True)
 
@@ -156,11 +146,11 @@ def by_depth(task: ProsQA) -> list[str]:
 
 
 def rules(task: ProsQA) -> list[str]:
-    """Count for each question how many of the two rules that beat chance on our graphs are right; no rule is right in
-    a tie."""
-    right, known = torch.zeros(task.size, dtype=torch.int64), looks(task)
-    for rule in (DEEPER, ANCESTORS):
-        target, other = known[rule].gather(1, task.options).unbind(1)
+    """Count for each question how many of the two rules that beat chance on our graphs are right: to take the option
+    that is farther from its nearest source, or has more ancestors. No rule is right in a tie."""
+    right = torch.zeros(task.size, dtype=torch.int64)
+    for values in (depths(task), ancestors(task)):
+        target, other = values.gather(1, task.options).unbind(1)
         right += target > other
     return [RULES[2 - count] for count in right.tolist()]
 
@@ -175,39 +165,3 @@ def moves(task: ProsQA) -> tuple[Rows, ProsQA, ProsQA]:
 def leaves(task: ProsQA) -> tuple[Rows, ProsQA, ProsQA]:
     """Return questions whose graphs have room for more leaves, and the tasks with leaves elsewhere and on the way."""
     return with_room(task)[:INPUTS], *(Distracted(**asdict(task), passed=passed) for passed in (False, True))
-
-
-# Rules that answer without a search from the root
-
-
-def guesses(task: ProsQA) -> dict[str, float]:
-    """Return how often (%) rules without a search from the root find the target of two options; ties count half."""
-    found = {}
-    for name, look in looks(task).items():
-        target, other = look.gather(1, task.options).unbind(1)
-        above, ties = (part.double().mean().item() for part in (target > other, target == other))
-        found[name] = PERCENT * (above + ties / 2)
-    return found
-
-
-def looks(task: ProsQA) -> dict[str, Float[Tensor, "input name"] | Int[Tensor, "input name"]]:
-    """Return a value of every name by rule: the rule takes the option with the larger value."""
-    into, out = degrees(task)
-    place = torch.arange(task.names).expand(task.size, -1)
-    return {
-        "fewer parents": -into,
-        "younger": torch.zeros_like(into).scatter(1, task.name_of, place),
-        "higher name": place,
-        "parents with more parents": _of_parents(task, into),
-        "parents with fewer children": -_of_parents(task, out),
-        DEEPER: depths(task),
-        ANCESTORS: ancestors(task),
-    }
-
-
-def _of_parents(task: Reachability, values: Int[Tensor, "input name"]) -> Float[Tensor, "input name"]:
-    """Average a value over the parents of each name; 0 without any."""
-    start, end = task.ends
-    wide = torch.nn.functional.pad(values, (0, 1))  # for edges that are not there
-    total = torch.zeros_like(wide).scatter_add(1, end, wide.gather(1, start))[:, :-1]
-    return total / degrees(task)[0].clamp(min=1)

@@ -39,7 +39,6 @@ SHIPPED = {"cot2": 5, "discrete": 1, "coconut": 1, "no-cot": 1}
 
 
 def tried() -> list[RunSpec]:
-    """Return every trial of every method."""
     return [whole(method, trial=trial) for method in METHODS for trial in TRIALS[: TRIED[method]]]
 
 
