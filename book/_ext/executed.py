@@ -22,7 +22,7 @@ from cot2lib.study.look import FINDING, NUMBERS
 
 log = logging.getLogger(__name__)
 CHAPTERS = Path(__file__).parent.parent / "chapters.yml"
-PLAYED = """**Try two trained models:** {models}.
+PLAYED = """**Try two recorded models:** {models}.
 
 ```{{raw}} html
 <div class="two-minds" data-task="{task}"></div><script src="../_static/two-minds.js"></script>

@@ -66,8 +66,8 @@ def write_script(folder: Path, name: str, data: dict) -> None:
 def described(task: str) -> str:
     """Which models of a task think on a page, in words."""
     run = SHOWN[task]["cot2"]
-    shape = f"{run.model.layers} layers, {run.model.heads} heads, d = {run.model.d_model}, seed {run.seed}"
-    return f"{' and '.join(LABELS.values())} from the records ({TRAINED[task]}; {shape})"
+    shape = f"{run.model.layers} layers, d = {run.model.d_model}, seed {run.seed}"
+    return f"{' and '.join(LABELS.values())} ({TRAINED[task]}, {shape})"
 
 
 class Mind(NamedTuple):
