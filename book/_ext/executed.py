@@ -14,6 +14,7 @@ from pathlib import Path
 from shlex import quote
 
 import yaml
+from explorer import described
 from sphinx.application import Sphinx
 from sphinx.util import logging
 
@@ -21,8 +22,10 @@ from cot2lib.study.look import FINDING, NUMBERS
 
 log = logging.getLogger(__name__)
 CHAPTERS = Path(__file__).parent.parent / "chapters.yml"
-PLAYED = """```{{raw}} html
-<div class="two-minds" data-task="{}"></div><script src="../_static/two-minds.js"></script>
+PLAYED = """**Try two recorded models:** {models}.
+
+```{{raw}} html
+<div class="two-minds" data-task="{task}"></div><script src="../_static/two-minds.js"></script>
 ```"""  # two models that think side by side, on the task of a chapter
 CHANGE = """
 **Change something.** {see} [Open in Colab]({colab}) and change its parameters there, or run:
@@ -163,7 +166,7 @@ def add_commands(app: Sphinx, chapter: str, cells: list[dict], made: dict) -> No
     )
     cells.append({"cell_type": "markdown", "id": "again", "metadata": {}, "source": text})
     if "play" in known:
-        played = PLAYED.format(known["play"])
+        played = PLAYED.format(models=described(known["play"]), task=known["play"])
         first = next(place for place, cell in enumerate(cells) if "figure" in cell["metadata"].get("mystnb", {}))
         cells.insert(first + 1, {"cell_type": "markdown", "id": "minds", "metadata": {}, "source": played})
 

@@ -28,6 +28,7 @@ from cot2lib.specs.profiles import spec
 from cot2lib.study.graph_runs import BOTH, naming
 from cot2lib.study.graph_tests import TEST_SEED
 from cot2lib.study.prosqa.draw import by_layers
+from cot2lib.study.report import RECIPES
 from cot2lib.tasks import ProsQA, Task
 from cot2lib.tasks.mnns import BOS, SPECIALS
 
@@ -40,6 +41,7 @@ SHOWN: dict[str, dict[str, RunSpec]] = {
     "mnns": {name: spec(name, "paper", layers=2, heads=2, d_model=32) for name in BOTH},
     "prosqa": dict(zip(BOTH, naming("quick", (42,), BOTH, ("fresh",)))),
 }
+TRAINED = {"mnns": RECIPES["paper"], "prosqa": RECIPES["quick"]}
 
 
 def setup(app: Sphinx) -> dict:
@@ -59,6 +61,13 @@ def write_script(folder: Path, name: str, data: dict) -> None:
     """A script that leaves a task's data where the component looks for them."""
     text = f"(window.COT2_DATA ??= {{}}).{name} = {json.dumps(data)};\n"
     (folder / f"two-minds-data-{name}.js").write_text(text)
+
+
+def described(task: str) -> str:
+    """Which models of a task think on a page, in words."""
+    run = SHOWN[task]["cot2"]
+    shape = f"{run.model.layers} layers, d = {run.model.d_model}, seed {run.seed}"
+    return f"{' and '.join(LABELS.values())} ({TRAINED[task]}, {shape})"
 
 
 class Mind(NamedTuple):

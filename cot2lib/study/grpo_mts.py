@@ -17,7 +17,7 @@ from cot2lib.study.sweeps import KS, RATES, STEPS
 
 MEASURES = {  # of an explanation: the part of the paper's table, and its name where something is predicted of it
     "best": ("accuracies", "best epoch (%)"),
-    "gain": ("gains", "best epoch less the start (points)"),
+    "gain": ("gains", "gain over greedy decoding (points)"),
     **{f"entropy_{token}": ("entropies", "") for token in STEPS[:-1]},
     f"entropy_{STEPS[-1]}": ("entropies", "entropy of the answer (nat)"),
 }
