@@ -80,7 +80,7 @@ def dependence() -> pd.DataFrame:
         rows.append((step, single, alpha, enumeration.both_tokens(law, 0), single**2))
     heads = [
         "step",
-        "$E q_t(1)$, listed",
+        r"$\mathbb{E}\,q_t(1)$, listed",
         "base CoT2's $\\alpha_t(1)$",
         "$P(i_1 = i_2 = 1)$",
         "product of probabilities",
