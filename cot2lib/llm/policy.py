@@ -54,9 +54,7 @@ class PolicyRecipe(Frozen):
     enter: float = 0.5  # share of the training at which thoughts begin
     full: float = 0.8  # and at which they are all there
     clip: float = 0.1  # of the surrogate
-    warmup: Natural = (
-        0  # steps over which the rate rises evenly; AdamW's first ones are as long as later ones, all noise
-    )
+    warmup: Natural = 0  # steps over which the rate rises evenly, since AdamW's first ones are long and all noise
     by_token: bool = False  # a mean over all steps of a group (the paper's equation), not over those of each response
     decay: float = 0.0  # AdamW's weight decay
     thought: Rule | None = None  # any that samples, in place of the mean of `k` tokens
