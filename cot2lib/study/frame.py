@@ -61,7 +61,7 @@ NAMES: dict[str, Callable[[object], str]] = {  # of values, where a number alone
     "dropout": "dropout {:g}".format,
     "ratio": {"geometric": "geometric mean", "product": "product", "per-draw": "per draw"}.get,
     "naming": {"age": "names by age", "once": "names drawn once", "fresh": "fresh names"}.get,
-    "reading": {"reachable": "is it reached?", "sign": "which sign?", "twins": "two halves alike"}.get,
+    "reading": {"reachable": "is it reached?", "sign": "which sign?", "twins": "twins"}.get,
 }
 
 

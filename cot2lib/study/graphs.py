@@ -68,8 +68,9 @@ def gaps(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 def methods(rows: pd.DataFrame, x: str, task: str) -> look.Shown:
     """Draw the accuracy of each method by recipe and by naming or reading; black bars are the paper's."""
     first = gaps(frame.at(rows, recipe=OURS), [x]).iloc[0]
-    finding = "CoT2 is {told} discrete CoT by our recipe ({words}: {above:.0f} against {below:.0f} %)."
-    finding = finding.format(words=frame.called(x, first[x]), **first)
+    words = frame.called(x, first[x])
+    finding = "CoT2 is {told} discrete CoT by our recipe ({where} {above:.0f} against {below:.0f} %)."
+    finding = finding.format(where=words if words.endswith("?") else f"{words}:", **first)
     return look.ends(rows, x=x, paper=lambda method, place: stated(task, method, place), finding=finding)
 
 
