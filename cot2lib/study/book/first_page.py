@@ -59,12 +59,12 @@ def in_short() -> str:
         f"It needs {{ref}}`no look-ahead <local-steps>`: {local[0]} if steps see the thought before and one digit, "
         f"discrete thoughts {local[1]} (our recipe).",
         f"A {{ref}}`missing arrow <erratum-arrow>` costs full budgets {lost:.0f} points at *d* = 16.",
-        f"{_card('grpo-improves', 'Reward adds')} {ends(lifts, 0)} points; the paper prints {ends(printed, 0)}.",
-        f"{SOME[repaired].capitalize()} of {len(STATEMENTS)} theoretical statements need a condition or repair: the "
+        f"{_card('grpo-improves', 'Reward adds')} {ends(lifts, 0)} points (paper: {ends(printed, 0)}).",
+        f"{SOME[repaired].capitalize()} of {len(STATEMENTS)} theoretical statements need repair or conditions: the "
         f"{_card('construction', 'construction')} misses 0.",
         f"Our recipe brings CoT2 to {of_all_hops():.1f} % on ProsQA, the stated one to "
         f"{_card('main-prosqa-cot2', ours('main-prosqa-cot2'))}, not {paper_value('main-prosqa-cot2'):g} %, and to "
-        f"{_card('main-prontoqa-cot2', 'a guess')} on ProntoQA.",
+        f"{_card('main-prontoqa-cot2', 'chance')} on ProntoQA.",
     ]
     return " ".join(sentences).replace(" %", "\N{NO-BREAK SPACE}%")
 
