@@ -30,17 +30,16 @@ def exact_entropies(specs: Sequence[RunSpec]) -> Float[np.ndarray, " step"]:
     return np.mean([shown(spec)[~spec.task.split(spec.split_seed)].mean(0).numpy() for spec in specs], axis=0)
 
 
-def entropies(finals: pd.DataFrame, exact: Float[np.ndarray, " step"], paper: str = "", height: float = 3.2) -> Shown:
+def entropies(finals: pd.DataFrame, exact: Float[np.ndarray, " step"], paper: str = "") -> Shown:
     """Entropy of CoT2 models' step-t distributions: dots are seeds, grey bars the exact targets, dotted lines t ln 2.
 
-    `finals` are the last evaluations of CoT2 runs; `paper` is the template of the claims on entropies, by `step`; the
-    figure is `height` inches high.
+    `finals` are the last evaluations of CoT2 runs; `paper` is the template of the claims on entropies, by `step`.
     """
     steps, recipes = np.arange(1, len(exact) + 1), list(finals["recipe"].unique())
     names = {f"entropy_{t}": t for t in steps}
     wide = finals[["recipe", "seed", *names]].rename(columns=names)
     long = wide.melt(["recipe", "seed"], var_name="step", value_name="entropy")
-    figure, axes = panels(1, 1, width=6.4, height=height)
+    figure, axes = panels(1, 1, width=6.4, height=2.5)
     axis = axes[0, 0]
     axis.bar(steps - 1, exact, width=0.8, color="#d9d9d9", label="exact target")
     thoughts = steps[:-1]
