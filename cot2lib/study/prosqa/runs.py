@@ -8,32 +8,21 @@ CoT2 made no error on held-out generated graphs in its first trial, and so had n
 method was more than a point better than its first, so all are compared by their first. Runs should cost equally many
 core-minutes. COCONUT makes its thoughts one by one, so it takes half as many steps.
 
-Other runs measure single choices of the task, larger graphs and longer chains, smaller models, reward, and the same
-recipe on ProntoQA.
+Other runs measure larger graphs and longer chains, and the same recipe on ProntoQA.
 """
 
 from collections.abc import Sequence
 
-from cot2lib.specs import GRPOSpec, Run, RunSpec
-from cot2lib.specs.profiles import SEEDS, grpo
+from cot2lib.specs import Run, RunSpec
+from cot2lib.specs.profiles import SEEDS
 from cot2lib.study import graph_runs
 from cot2lib.study.graph_runs import BOTH, METHODS, TRIALS, Trial, of_concepts, whole
 from cot2lib.tasks import ProntoQA
 from cot2lib.tasks.prosqa import FEWEST_HOPS, SIZES
-from cot2lib.thoughts import MTS
 
-WIDE = TRIALS[0]._replace(layers=1, d_model=128)  # one layer does nearly as well as four
+WIDE = TRIALS[0]._replace(layers=1, d_model=128)
 MOST_NAMES, REACHES = max(SIZES), (6, 12)  # most hops of questions that models of large graphs are trained on
-SHAPES = (  # layers, heads and dimension of other models
-    *((1, 1, d_model) for d_model in (32, 48, 64, 96, 128)),
-    (2, 1, 48), (2, 1, 64), (2, 2, 64), (3, 1, 64),
-    *((4, 1, d_model) for d_model in (24, 32, 48)),
-)  # fmt: skip
 TRIED = {"cot2": 1, "discrete": 3, "coconut": 3, "no-cot": 3}  # trials by method
-CHOICES: tuple[dict, ...] = (  # of the task with CoT2, one changed at a time: weights by walks, an answer as soon as
-    # the walk ends, names drawn once, ages as names
-    dict(frontier="walks"), dict(waiting=None), dict(naming="once"), dict(naming="age"),
-)  # fmt: skip
 # Seeds by method whose weights ship: the records have no room for all.
 SHIPPED = {"cot2": 5, "discrete": 1, "coconut": 1, "no-cot": 1}
 
@@ -74,16 +63,6 @@ def evenly_mixed(reach: int) -> tuple[float, ...]:
     return (1 / count,) * count
 
 
-def sizes() -> list[RunSpec]:
-    """Return CoT2 with models of other sizes."""
-    return [whole("cot2", trial=Trial(heads, TRIALS[0].lr, layers, d_model)) for layers, heads, d_model in SHAPES]
-
-
-def rewarded() -> list[GRPOSpec]:
-    """Return policy gradients from both methods: thoughts of eight sampled tokens, one pass over the graphs."""
-    return [grpo(start, thought=MTS(8)) for start in chosen(SEEDS, BOTH)]
-
-
 def polled(profile: str) -> list[RunSpec]:
     """Return all runs on graphs whose votes are counted; runs on all hops are by our recipe alone."""
     return graph_runs.polled(profile) + (chosen(SEEDS[:3], BOTH) if profile == "quick" else [])
@@ -96,13 +75,12 @@ def searched(profile: str) -> list[RunSpec]:
 
 
 def tried_farther(profile: str) -> list[RunSpec]:
-    """Return CoT2 on larger graphs and with models of other sizes; the paper has no such recipe."""
-    return [*farther(), *longer(), *sizes()] if profile == "quick" else []
+    """Return CoT2 on larger graphs; the paper has no such recipe."""
+    return [*farther(), *longer()] if profile == "quick" else []
 
 
 def every(profile: str) -> list[Run]:
     """Return all these runs, each once; the paper has no such recipe."""
     if profile != "quick":
         return []
-    others = [whole("cot2", **choice) for choice in CHOICES]
-    return list(dict.fromkeys([*tried(), *chosen(), *tried_farther(profile), *others, *of_concepts(), *rewarded()]))
+    return list(dict.fromkeys([*tried(), *chosen(), *tried_farther(profile), *of_concepts()]))
