@@ -149,14 +149,14 @@ SHORT = dict(d_model=16, layers=1, heads=1, steps=4, evaluate_every=4, warmup=0)
 
 
 def test_measure_of_models_trained_by_reward(store, monkeypatch):
-    """Their thoughts are of sampled tokens: they are edited as others are, and decoded by every rule."""
+    """Their thoughts are of sampled tokens: they are edited as others are, and decoded by their own rule, too."""
     monkeypatch.setattr(measure, "LONGER", 60)
     start = spec("discrete", task=TASK, **SHORT)
     run = grpo(start, thought=MTS(3), steps=2, evaluate_every=2, batch=8)
     runs.run([start, run])
     table = measure.edits([run], retrain=True)
     assert set(table["id"]) == {run.id} and {"swap", "ancestors", "longer"} <= set(table["edit"])
-    assert {f"decoded by {rule.label}" for rule in measure.DECODERS} <= set(table["edit"])
+    assert {f"decoded by {rule.label}" for rule in (*measure.DECODERS, run.thought)} <= set(table["edit"])
     longer = table[table["edit"] == "longer"].iloc[0]
     assert 0 < longer["inputs"] < 30 and longer["right"] < 50, "inputs of one digit more fit the model"
     thinking = interventions.thought(runs.load_stack([run], missing="error", retrain=True), [measure.as_asked(run)])

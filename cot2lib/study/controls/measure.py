@@ -18,12 +18,12 @@ from cot2lib.specs import GRPOSpec, Run, RunSpec
 from cot2lib.study.controls.runs import one_more, own_rule
 from cot2lib.supervision import ancestors, graph_of
 from cot2lib.tasks import MNNS
-from cot2lib.thoughts import MTS, Always, Base, Dirichlet, Discrete, Rule, Systematic
+from cot2lib.thoughts import Always, Base, Discrete, Rule
 from cot2lib.training.data import StackData, stack_data
 from cot2lib.training.evaluation import accuracy, evaluate
 
 COLUMNS = ["id", "edit", "dose", "inputs", "before", "right", "follows"]
-DECODERS = (Base(), Discrete(), MTS(3), Systematic(3), Dirichlet(20.0))
+DECODERS = (Base(), Discrete())
 LONGER = 5000  # inputs of one digit more, of which a fifth are asked
 
 
