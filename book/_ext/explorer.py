@@ -37,11 +37,11 @@ RULES = {"cot2": "base", "discrete": "greedy"}  # how each thinks by itself, as 
 LETTERS = [letter + dash for dash in ("", "\N{PRIME}") for letter in string.ascii_uppercase]  # names of nodes
 UNSEEN = 200  # graphs that questions are chosen from
 CHOSEN = {(True, False): 6, (False, True): 1, (False, False): 1, (True, True): 4}  # by which of both are right
+TRAINED = {"mnns": "paper", "prosqa": "quick"}  # profile by task
 SHOWN: dict[str, dict[str, RunSpec]] = {
-    "mnns": {name: spec(name, "paper", layers=2, heads=2, d_model=32) for name in BOTH},
-    "prosqa": dict(zip(BOTH, naming("quick", (42,), BOTH, ("fresh",)))),
+    "mnns": {name: spec(name, TRAINED["mnns"], layers=2, heads=2, d_model=32) for name in BOTH},
+    "prosqa": dict(zip(BOTH, naming(TRAINED["prosqa"], (42,), BOTH, ("fresh",)))),
 }
-TRAINED = {"mnns": RECIPES["paper"], "prosqa": RECIPES["quick"]}
 
 
 def setup(app: Sphinx) -> dict:
@@ -67,7 +67,7 @@ def described(task: str) -> str:
     """Which models of a task think on a page, in words."""
     run = SHOWN[task]["cot2"]
     shape = f"{run.model.layers} layers, d = {run.model.d_model}, seed {run.seed}"
-    return f"{' and '.join(LABELS.values())} ({TRAINED[task]}, {shape})"
+    return f"{' and '.join(LABELS.values())} ({RECIPES[TRAINED[task]]}, {shape})"
 
 
 class Mind(NamedTuple):
