@@ -90,8 +90,8 @@ def favoured() -> str:
     leads = (graphs.gaps(graphs.recorded(specs), ["heads"])["mean"].item() for specs in (usual, alike))
     ours, each = (f"{lead:.0f}" for lead in leads)
     return (
-        f"Our recipe favours CoT2: on graphs of four hops it leads by {ours} points, and by {each} if each method has "
-        "its best choice ({numref}`tab-chosen`)."
+        f"Our recipe favours CoT2, which on graphs of four hops leads by {ours} points, and by {each} if each method "
+        "has its best choice ({numref}`tab-chosen`)."
     )
 
 
