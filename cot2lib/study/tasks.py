@@ -123,5 +123,6 @@ def formats(task: MNNS, profile: str) -> list[str]:
         shown = run.supervision
         prompt = " ".join(tokens[i] for i in task.prompt(shown.arrow, shown.pauses)[0].tolist())
         outputs = " ".join(["S?"] * run.outputs + ["<EOS>"] * shown.eos)
-        lines.append(f"{method} reads `{prompt}` and writes `{outputs}`; the loss covers the {shown.loss_on}.")
+        scored = "outputs that are still tokens" if shown.feeding == "stages" else shown.loss_on
+        lines.append(f"{method} reads `{prompt}` and writes `{outputs}`; the loss covers the {scored}.")
     return lines
