@@ -59,7 +59,7 @@ NO_DIFFERENCE = "not reproduced: no comparison is significant in the claim's fav
             SPREAD,
             50.0,
             1,
-            "open: as far from the nearest other run as the paper's number: 1 of our 20 runs (p = 0.10)",
+            "open: as far from the nearest other run as the paper's number: 1 of 20 runs (p = 0.10)",
         ),
         ([*SPREAD[:-1], 68.0], 50.0, 1, "not reproduced: ours 19.4 points higher"),
         (SPREAD[:-1] + [69.5], 54.9, 1, "not reproduced: ours 14.6 points higher"),
