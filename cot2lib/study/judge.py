@@ -59,6 +59,7 @@ SHARE = 0.01  # of means of our runs that have to be close where the paper's num
 GAIN = 0.2  # share of `tight` that still counts as no gain
 REPRODUCED, NEAR, PART, NOT, OPEN = "reproduced", "near", "in part", "not reproduced", "open"
 UNLEARNT, AT_CHANCE, HOLDS, REFUTED = "did not learn", "neither leaves chance", "holds", "refuted"
+NONE_SURE = "no comparison is significant in the claim's favour (Holm's correction)"
 TOO_FEW = f"{OPEN}: fewer than {FEWEST_SEEDS} seeds"
 AGREES, DIFFERS, DEPENDS, UNDECIDED, UNTESTED = "agrees", "differs", "depends on the run", "undecided", "not tested"
 GROUPS = {  # of labels, in the order of pages
@@ -159,7 +160,8 @@ def number_verdict(values: Values, stated: float, paper_runs: int, unit: Unit = 
         few = "none" if not near.any() else f"fewer than {100 * SHARE:.0f} % of the means of {paper_runs} of our runs"
         return f"{OPEN}: {few} {within}, and the prediction interval of {runs} runs includes it"
     alike = round(chance * (runs + 1)) - 1
-    return f"{OPEN}: as far from any other as the paper's number is {alike} of our {runs} runs (p = {chance:.2f})"
+    found = f"{alike} of {runs} runs (p = {chance:.2f})"
+    return f"{OPEN}: as far from the nearest other run as the paper's number: {found}"
 
 
 def close_runs(values: Values, stated: float, paper_runs: int, unit: Unit = POINTS) -> np.ndarray:
@@ -232,7 +234,7 @@ def direction_verdict(gaps: Sequence[pd.Series], unit: Unit = POINTS) -> str:
         if interval.low <= 0 <= interval.high and interval.half_width >= unit.tight
     ]
     widths = [max(abs(gap.mean()), unit.tight) for gap in wide]
-    return f"{OPEN}: {_seeds(widths, wide)}" if wide else f"{NOT}: no difference the stated way is significant"
+    return f"{OPEN}: {_seeds(widths, wide)}" if wide else f"{NOT}: {NONE_SURE}"
 
 
 def significant(gaps: Sequence[pd.Series]) -> list[bool]:
@@ -256,7 +258,7 @@ def _seeds(widths: Sequence[float], gaps: Sequence[Values]) -> str:
     """How many seeds bring the interval of every cell below a half-width, in words."""
     counts = [seeds_for(gap, width) for width, gap in zip(widths, gaps)]
     most = "not even a thousand" if None in counts else f"about {max(filter(None, counts))}"
-    return f"{most} seeds that spread as these would decide"
+    return f"{most} seeds with this spread would decide"
 
 
 def value_verdict(differences: Sequence[Values], unit: Unit = POINTS) -> str:
@@ -284,7 +286,7 @@ def reaches_verdict(readings: Sequence[Values], value: float) -> str:
     if not enough_seeds:
         return TOO_FEW
     reached = any(np.min(values) >= value for values in enough_seeds)
-    return REPRODUCED if reached else f"{NOT}: not every run does"
+    return REPRODUCED if reached else f"{NOT}: not every run reaches it"
 
 
 def parts_verdict(verdicts: dict[str, str]) -> str:
@@ -292,6 +294,6 @@ def parts_verdict(verdicts: dict[str, str]) -> str:
     kinds = {verdict.partition(":")[0] for verdict in verdicts.values()}
     if len(kinds) == 1:
         return kinds.pop()
-    said = ", ".join(f"{part} {group(verdict)}" for part, verdict in verdicts.items())
+    said = ", ".join(f"{part} ({group(verdict)})" for part, verdict in verdicts.items())
     some = PART if kinds & {REPRODUCED, PART} else OPEN
     return f"{some}: {said}"

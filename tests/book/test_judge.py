@@ -31,10 +31,10 @@ from cot2lib.study.judge import (
     value_verdict,
 )
 
-SEEDS_DECIDE = "seeds that spread as these would decide"
+SEEDS_DECIDE = "seeds with this spread would decide"
 SPREAD = [*np.linspace(60.0, 79.0, 19), 30.0]  # twenty runs: one collapsed
 NARROW = [84.0, 86.0, 85.0, 87.0, 84.5]
-NO_DIFFERENCE = "not reproduced: no difference the stated way is significant"
+NO_DIFFERENCE = "not reproduced: no comparison is significant in the claim's favour (Holm's correction)"
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,12 @@ NO_DIFFERENCE = "not reproduced: no difference the stated way is significant"
         ([40.0, 60.0] * 10, 50.0, 1, "open: our mean is within 5.0 points, none of our 20 runs is"),
         ([*np.linspace(60.0, 79.0, 119), 30.0], 28.0, 1, "depends on the run: 1 of 120 runs"),
         (SPREAD, 65.0, 1, "depends on the run: 9 of 20 runs, 45 % [23, 68], within 5.0 points"),
-        (SPREAD, 50.0, 1, "open: as far from any other as the paper's number is 1 of our 20 runs (p = 0.10)"),
+        (
+            SPREAD,
+            50.0,
+            1,
+            "open: as far from the nearest other run as the paper's number: 1 of 20 runs (p = 0.10)",
+        ),
         ([*SPREAD[:-1], 68.0], 50.0, 1, "not reproduced: ours 19.4 points higher"),
         (SPREAD[:-1] + [69.5], 54.9, 1, "not reproduced: ours 14.6 points higher"),
         # An interval narrower than the miss leaves nothing open: the verdict turns five points away.
@@ -167,8 +172,8 @@ def test_verdicts_on_cells(rule, cells, verdict):
     "readings, verdict",
     [
         ([[100, 99.9, 100], [100, 100, 100]], "reproduced"),  # every run of one reading is there
-        ([[100, 99.9, 100], [100, 99.9, 100]], "not reproduced: not every run does"),
-        ([[100, 99.9, 100], [100, 100]], "not reproduced: not every run does"),
+        ([[100, 99.9, 100], [100, 99.9, 100]], "not reproduced: not every run reaches it"),
+        ([[100, 99.9, 100], [100, 100]], "not reproduced: not every run reaches it"),
         ([[100, 100]], "open: fewer than 3 seeds"),
     ],
 )
@@ -187,9 +192,9 @@ def test_value_verdict():
     [
         (("reproduced", "reproduced"), "reproduced"),
         (("not reproduced: the other way round", "not reproduced"), "not reproduced"),
-        (("not reproduced", "in part"), "in part: a differs, b undecided"),
-        (("reproduced", "open: 9 seeds decide"), "in part: a agrees, b undecided"),
-        (("not reproduced", "open: 9 seeds decide"), "open: a differs, b undecided"),
+        (("not reproduced", "in part"), "in part: a (differs), b (undecided)"),
+        (("reproduced", "open: 9 seeds decide"), "in part: a (agrees), b (undecided)"),
+        (("not reproduced", "open: 9 seeds decide"), "open: a (differs), b (undecided)"),
     ],
 )
 def test_parts_verdict(verdicts, expected):

@@ -224,7 +224,7 @@ def _seeds(word: str, lines: list[Drawn], without: Callable[[int], str]) -> str:
     if not turned:
         return f"The verdict stays if any one of the {len(seeds)} seeds is left out."
     named = [
-        f"{found} without seed {' or '.join(which)}" if len(which) < MANY else f"{found} without one of {len(which)}"
+        f"{found} without " + (f"seed {' or '.join(which)}" if len(which) < MANY else f"any one of {len(which)}")
         for found, which in turned.items()
     ]
     return f"Of {len(seeds)} seeds single ones matter: {'; '.join(named)}."

@@ -102,9 +102,8 @@ class Uniform(OfRuns):
         for step, line in zip(self.steps, lines):
             exact = [target_entropy(step, seed) for seed in line.values.index]
             miss, other = outside(line.values), outside(line.values + step * np.log(2) - exact)
-            notes.append(
-                f"at step {step} our interval misses it by {NAT.text(miss)}, the exact entropy by {NAT.text(other)}"
-            )
+            missed = f"{step} ln 2 by {NAT.text(miss)} and the exact entropy by {NAT.text(other)}"
+            notes.append(f"our interval at step {step} misses {missed}")
         gaps = [line.values for line in lines]
         verdict = noted(rules.value_verdict(gaps, NAT), "; ".join(filter(None, notes)))
         return {"seeds": min(map(len, gaps)), **span(max(gaps, key=outside)), "verdict": verdict}
@@ -158,7 +157,7 @@ def first_before(k: int, d_model: int) -> str:
 def printed_often(d_model: int) -> str:
     """How the paper's table contradicts those claims: at most one of its values is right."""
     values = ", ".join(f"{paper_value(first_before(k, d_model)):g}" for k in KS)
-    return f"by its own table, which prints {values} for it, which depends on the prompt alone and not on K"
+    return f"by the paper's own table, which prints {values} for an entropy that depends on the prompt alone"
 
 
 # Word problems

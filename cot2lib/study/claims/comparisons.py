@@ -107,13 +107,13 @@ class Direction(Compared):
     given: str = ""
 
     def judged(self, gaps: Sequence[pd.Series], names: Callable[[], list[str]]) -> tuple[str, pd.Series]:
-        """The verdict, which names cells that alone are significant, and those the other way round."""
+        """The verdict, which names cells that alone are significant, and those with an interval below zero."""
         intervals, verdict = [mean_interval(gap) for gap in gaps], rules.direction_verdict(gaps, self.unit)
         sure = rules.significant(gaps) if verdict == rules.PART else [False] * len(gaps)
         turned = [interval.high < 0 for interval in intervals]
         known = names() if any(sure) or any(turned) else []
         named = lambda chosen: "; ".join(label for label, one in zip(known, chosen) if one)
-        notes = {"": named(sure), "the other way round in ": named(turned), "if ": self.given}
+        notes = {"": named(sure), "the interval is below zero in ": named(turned), "if ": self.given}
         said = ", ".join(word + note for word, note in notes.items() if note)
         return noted(verdict, said), gaps[min(range(len(gaps)), key=lambda place: intervals[place].low)]
 

@@ -80,7 +80,7 @@ def sample_complexity_ratio() -> Verdict:
                 assured = steps <= 2 or rate <= 1 / estimators.printed_bound(k)
                 printed &= kept
                 corrected &= (kept or not assured) and 1 - 2 * ROUNDING <= found <= estimators.tight_bound(k, steps)
-    return Verdict(printed, corrected, "m <= 2, or contractive chains")
+    return Verdict(printed, corrected, "m <= 2, or chains are contractive")
 
 
 def sample_complexity_rate() -> Verdict:
@@ -95,7 +95,7 @@ def sample_complexity_rate() -> Verdict:
         enough = estimators.printed_size(epsilon, delta, k)
         printed &= estimators.failure(epsilon, enough, k, steps) <= delta
         corrected &= estimators.failure(epsilon, size, k, steps) <= delta
-    return Verdict(printed, corrected, "fixed m, or contractive chains")
+    return Verdict(printed, corrected, "m is fixed, or chains are contractive")
 
 
 def assumption_1() -> Verdict:
@@ -136,7 +136,7 @@ def gamma_direction() -> Verdict:
     more_uniform = bool((shapes.diff(dim=0) > 0).all() and (shapes < torch.special.entr(alpha).sum(-1)).all())
     explores_more = bool((spreads.diff(dim=0) > 0).all())
     return Verdict(
-        more_uniform and explores_more, more_uniform, "single samples are meant; among samples spread falls"
+        more_uniform and explores_more, more_uniform, "single samples are meant, not how far samples lie apart"
     )
 
 
