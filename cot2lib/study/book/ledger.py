@@ -186,16 +186,11 @@ def misses_table(rows: pd.DataFrame, read: Read) -> pd.DataFrame:
             continue
         (line,) = number.drawn(row.id, SETTLED, read)
         others = [number_verdict(line.values.drop(seed), value, 1, line.unit) for seed, value in line.values.items()]
-        found.append(
-            {
-                "family": f"`{number.chapter}`, {number.unit.name}{', series' * series}",
-                "numbers": 1,
-                "differ": row.group == DIFFERS,
-                "our runs": len(others),
-                "our runs that differ": sum(verdict.startswith(NOT) for verdict in others),
-            }
-        )
-    table = pd.DataFrame(found).groupby("family", sort=False).sum().reset_index()
+        family = f"`{number.chapter}`, {number.unit.name}{', series' * series}"
+        differ = sum(verdict.startswith(NOT) for verdict in others)
+        found.append((family, 1, row.group == DIFFERS, len(others), differ))
+    columns = ["family", "numbers", "differ", "our runs", "our runs that differ"]  # also of no number
+    table = pd.DataFrame(found, columns=columns).groupby("family", sort=False).sum().reset_index()
     table.insert(3, "by chance", (1 - LEVEL) * table["numbers"])
     return table
 
