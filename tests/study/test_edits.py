@@ -42,7 +42,7 @@ def named(thinking, name, dose=1.0):
 
 
 def test_answered_without_an_edit():
-    for run in (spec("cot2", task=TASK, d_model=16), replace(placed("cot2", 19, 16), task=ProsQA(inputs=60))):
+    for run in (spec("cot2", task=TASK, d_model=16), replace(placed("cot2", d_model=16), task=ProsQA(inputs=60))):
         plain = interventions.thought(build_stack([run]), [run])
         assert torch.equal(plain.answered(plain.vectors), plain.answers)
 
@@ -140,7 +140,7 @@ def test_edits_of_hidden_states_and_of_graphs():
     made = interventions.thought(build_stack([run]), [run])
     assert made.weights is None and torch.equal(made.answered(made.vectors), made.answers)
     assert {edit.name for edit in interventions.edits(made)} == placebos | {"swap", "early digit", "late digit"}
-    run = replace(placed("cot2", 19, 16), task=ProsQA(inputs=60))
+    run = replace(placed("cot2", d_model=16), task=ProsQA(inputs=60))
     names = {edit.name for edit in interventions.edits(interventions.thought(build_stack([run]), [run]))}
     assert names == placebos | {"ancestors", "elsewhere", "direction"}
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from cot2lib.runs import Taught
 from cot2lib.specs import Run, RunSpec
 from cot2lib.specs.profiles import grpo, spec
-from cot2lib.study.graph_runs import SMALL, placed
+from cot2lib.study.graph_runs import placed
 from cot2lib.targets import (
     Apart,
     Arrow,
@@ -132,7 +132,7 @@ def numbers(name: str, seeds: Sequence[int] = SEEDS, profile: str = "quick", dig
 def graphs(name: str) -> list[Run]:
     """Return the runs of a control on graphs of at most 19 names, drawn anew at every visit: d = 32."""
     control = CONTROLS[name]
-    made = [_with(control, placed(control.method, SMALL, 32, seed=seed)) for seed in FIVE]
+    made = [_with(control, placed(control.method, seed)) for seed in FIVE]
     return [grpo(run) for run in made] if control.rewarded else made
 
 

@@ -13,7 +13,7 @@ from cot2lib.locality import Sees
 from cot2lib.specs import Run, RunSpec
 from cot2lib.specs.profiles import grpo, spec
 from cot2lib.study.controls.runs import GRAPHS, INPUTS, NUMBERS
-from cot2lib.study.graph_runs import SMALL, placed
+from cot2lib.study.graph_runs import placed
 from cot2lib.targets import FreshPath, PathAhead, Targets
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import Discrete
@@ -85,7 +85,7 @@ def _taught(run: RunSpec, method: str) -> RunSpec:
 def graphs(method: str, **shown) -> list[RunSpec]:
     """Return the runs of a method on graphs of at most 19 names, drawn anew at every visit: d = 32."""
     kind = "discrete" if method == "discrete" else "cot2"
-    return [_taught(placed(kind, SMALL, 32, seed=seed, **shown), method) for seed in ON_GRAPHS]
+    return [_taught(placed(kind, seed, **shown), method) for seed in ON_GRAPHS]
 
 
 def hops() -> Mapping[str, Sequence[RunSpec]]:
