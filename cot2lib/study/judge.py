@@ -160,8 +160,7 @@ def number_verdict(values: Values, stated: float, paper_runs: int, unit: Unit = 
         few = "none" if not near.any() else f"fewer than {100 * SHARE:.0f} % of the means of {paper_runs} of our runs"
         return f"{OPEN}: {few} {within}, and the prediction interval of {runs} runs includes it"
     alike = round(chance * (runs + 1)) - 1
-    found = f"{alike} of {runs} runs (p = {chance:.2f})"
-    return f"{OPEN}: as far from the nearest other run as the paper's number: {found}"
+    return f"{OPEN}: {alike} of {runs} runs as far from the nearest other run as the paper's number (p = {chance:.2f})"
 
 
 def close_runs(values: Values, stated: float, paper_runs: int, unit: Unit = POINTS) -> np.ndarray:

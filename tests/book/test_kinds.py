@@ -100,7 +100,7 @@ def test_half_stated_number_is_reached_by_a_best_recipe_that_meets_or_passes_it(
 def test_direction_names_a_cell_the_other_way_round():
     read = reading(small=fixed(POOR, d_model=16), large=fixed(GOOD, d_model=32))
     row = Direction("csft", [cell("small", "large"), cell("small", "small")]).row("x", "paper", read)
-    turned = "the interval is below zero in d = 16 minus d = 32"
+    turned = "the interval is below zero for d = 16 minus d = 32"
     assert row["verdict"].endswith(f"(Holm's correction), {turned}") and row["seeds"] == 3
     given = Direction("csft", [cell("small", "large")], given="so read").row("x", "paper", read)
     assert given["verdict"].endswith(f"{turned}, if so read")

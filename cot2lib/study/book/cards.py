@@ -51,8 +51,8 @@ ERRATA = {  # labels of what the errata say of a claim
     "rl-mnns-smaller": "gains",
 }  # fmt: skip
 OF_CHAPTER = (
-    "The command trains what has no record yet, of the whole chapter ({numref}`tab-commands`); with `--retrain` it "
-    "trains all of it, and `cot2 collect` then takes `--replace`. `--where` narrows it, as in `--where d_model=32`."
+    "The command trains the runs of the whole chapter that have no record yet ({numref}`tab-commands`). With `--retrain` "
+    "it trains all of them, and `cot2 collect` then needs `--replace`; `--where d_model=32` selects some."
 )
 CIRCLE = "{ref}`the sums on a circle <play-circle>`"
 CONSTRUCTED = {f"prop:{name}" for name in (
@@ -227,7 +227,7 @@ def _seeds(word: str, lines: list[Drawn], without: Callable[[int], str]) -> str:
         f"{found} without " + (f"seed {' or '.join(which)}" if len(which) < MANY else f"any one of {len(which)}")
         for found, which in turned.items()
     ]
-    return f"Of {len(seeds)} seeds single ones matter: {'; '.join(named)}."
+    return f"Leaving out a single seed of the {len(seeds)} can change the verdict: {'; '.join(named)}."
 
 
 # Runs

@@ -102,8 +102,11 @@ class Uniform(OfRuns):
         for step, line in zip(self.steps, lines):
             exact = [target_entropy(step, seed) for seed in line.values.index]
             miss, other = outside(line.values), outside(line.values + step * np.log(2) - exact)
-            missed = f"{step} ln 2 by {NAT.text(miss)} and the exact entropy by {NAT.text(other)}"
-            notes.append(f"our interval at step {step} misses {missed}")
+            said = [
+                f"misses {name} by {NAT.text(far)}" if far else f"includes {name}"
+                for name, far in ((f"{step} ln 2", miss), ("the exact entropy", other))
+            ]
+            notes.append(f"our interval at step {step} {' and '.join(said)}")
         gaps = [line.values for line in lines]
         verdict = noted(rules.value_verdict(gaps, NAT), "; ".join(filter(None, notes)))
         return {"seeds": min(map(len, gaps)), **span(max(gaps, key=outside)), "verdict": verdict}

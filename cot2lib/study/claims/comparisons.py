@@ -113,7 +113,7 @@ class Direction(Compared):
         turned = [interval.high < 0 for interval in intervals]
         known = names() if any(sure) or any(turned) else []
         named = lambda chosen: "; ".join(label for label, one in zip(known, chosen) if one)
-        notes = {"": named(sure), "the interval is below zero in ": named(turned), "if ": self.given}
+        notes = {"significant for ": named(sure), "the interval is below zero for ": named(turned), "if ": self.given}
         said = ", ".join(word + note for word, note in notes.items() if note)
         return noted(verdict, said), gaps[min(range(len(gaps)), key=lambda place: intervals[place].low)]
 
