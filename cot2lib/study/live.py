@@ -89,17 +89,16 @@ def curves(
     recorded: pd.DataFrame | None = None,
     hue: str = "budget",
     level: tuple[str, float] | None = None,
-    height: float = 3.2,
 ) -> Shown:
     """Learning curves of live runs (tidy), a line for each, before the range of the `recorded` seeds of such runs.
 
-    `level` is the name and the height (%) of a dashed line; the figure is `height` inches high.
+    `level` is the name and the height (%) of a dashed line.
     """
     parts = {"live": found} | ({} if recorded is None else {"recorded": recorded})
     data, apart = told_apart(pd.concat(parts, names=["made"]).reset_index("made"), hue)
     options = {name: apart[name] for name in ("hue", "palette", "hue_order")} | {"x": "epoch", "y": "accuracy"}
     behind, data = data[data["made"] == "recorded"].copy(), data[data["made"] == "live"]
-    figure, axes = panels(1, 1, width=6.0, height=height)
+    figure, axes = panels(1, 1, width=6.0, height=2.4)
     axis = axes[0, 0]
     if len(behind):
         behind["epoch"] = behind.groupby(["series", "step"], observed=True)["epoch"].transform("mean")

@@ -161,7 +161,7 @@ def test_colab_installs_what_a_chapter_imports():
 
 def test_colab_installs_what_a_chapter_needs_later():
     """What functions import is not followed above; `installs.py` finds it, and these uses stand for what it found."""
-    uses = {"llm": r"\.shown_model\(", "graphs": r"\.by_depth_alone\("}
+    uses = {"llm": r"\.shown_model\(", "graphs": r"\.published_file\("}
     for extra, use in uses.items():
         users = {chapter: chosen for chapter, (chosen, _, text) in used().items() if re.search(use, text)}
         assert users, f"is {use} renamed?"

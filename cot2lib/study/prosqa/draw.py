@@ -17,7 +17,6 @@ from cot2lib.study.prosqa.runs import REACHES, chosen, farther, longer, whole
 from cot2lib.study.report import PERCENT
 from cot2lib.study.series import BLUE, GREEN, GREY, ORANGE, YELLOW
 from cot2lib.tasks import ProsQA
-from cot2lib.tasks.prosqa import published
 from cot2lib.tasks.variants import INPUTS
 from cot2lib.training.supervised import build_stack
 
@@ -83,12 +82,10 @@ def size() -> str:
 
 
 def used(rows: pd.DataFrame) -> pd.DataFrame:
-    """Tabulate accuracies (%) on the tests `USED`, strict and of pairs, by method."""
+    """Tabulate strict accuracies (%) on the tests `USED` by method."""
     found = frame.at(rows[rows["hops"].isna()], test=USED)
-    long = found.melt(["test", "method"], ["strict", "pair"], "accuracy", "share")
-    order = frame.ordered
-    long = long.assign(test=order(long["test"], USED), accuracy=order(long["accuracy"], ("strict", "pair")))
-    return show.cells(long, ["test", "accuracy"], "method", "share", show.mean_of)
+    found = found.assign(test=frame.ordered(found["test"], USED))
+    return show.cells(found, ["test"], "method", "strict", show.mean_of)
 
 
 def reached() -> pd.DataFrame:
@@ -109,13 +106,6 @@ def far(rows: pd.DataFrame) -> Shown:
 
 
 # Four hops
-
-
-def by_depth_alone() -> list[float]:
-    """Return how often (%) the deeper leaf is the target in published questions, and in ours; ties count half."""
-    theirs, ours = published(questions.published_file(), naming="age"), ProsQA(inputs=1000, names=28, naming="age")
-    right = dict(zip(questions.DEPTHS, (100.0, 50.0, 0.0)))
-    return [pd.Series(questions.by_depth(task)).map(right).mean() for task in (theirs, ours)]
 
 
 def four_hops(seeds: Sequence[int], age_seeds: Sequence[int]) -> tuple[graphs.Requests, ...]:
