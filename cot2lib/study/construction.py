@@ -21,7 +21,6 @@ from cot2lib.study.look import Shown, panels
 from cot2lib.study.report import PERCENT
 from cot2lib.study.series import BLUE, LOOKS
 from cot2lib.tasks import MNNS
-from cot2lib.theory.variants import TaggedMNNS
 
 from cot2lib.theory.construction import (  # isort: skip
     VARIANTS, TrigMNNS, checked_digits, exact_match, multisets, optima, sufficient_sharpness,
@@ -48,7 +47,6 @@ CHANGES = {
 PRECISIONS = {"float64": torch.float64, "float32": torch.float32}
 SOLVED = "inputs solved (%)"
 BOUND = 9  # largest digit of the inputs that are counted
-TAGGED = 160  # inputs that are solved through a vocabulary of pairs
 
 
 # One input
@@ -142,38 +140,12 @@ def exact_table(length: int) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def failures(length: int) -> pd.DataFrame:
-    """Inputs of digits 1..9 by optimum, how many the printed construction answers right, and its answers."""
-    task = MNNS(length=length)
-    given = TrigMNNS(length, task.bound).solve(task.digits)
-    found = pd.DataFrame({"optimum": task.answers, "given": given}).assign(right=lambda f: f["given"] == f["optimum"])
-    span = lambda answers: " to ".join(map(str, sorted({answers.min(), answers.max()})))
-    columns = {"inputs": ("given", "size"), "answered right": ("right", "sum"), "answers given": ("given", span)}
-    return found.groupby("optimum").agg(**columns).reset_index()
-
-
 def exact_curves(length: int, sharpnesses: Values) -> pd.DataFrame:
     """Share of the inputs (%) that each variant solves, by c and precision; one order of each multiset is solved."""
     digits = multisets(length)
     grid = pd.DataFrame(product(PRECISIONS, VARIANTS, map(float, sharpnesses)), columns=["precision", "variant", "c"])
     models = (TrigMNNS(length, BOUND * length, v, c, dtype=PRECISIONS[p]) for p, v, c in grid.itertuples(index=False))
     return grid.assign(**{SOLVED: [PERCENT * exact_match(model, digits) for model in models]})
-
-
-def tagged_curves(lengths: Sequence[int], heads: Values) -> pd.DataFrame:
-    """Share of some inputs (%) solved through a vocabulary of (slot, sum) pairs, by the c of its softmax.
-
-    Inputs are multisets, every k-th of them so that at most about `TAGGED` are used.
-    """
-    rows = []
-    for n in lengths:
-        digits = multisets(n)
-        digits = digits[:: -(-len(digits) // TAGGED)]
-        for (precision, dtype), head in product(PRECISIONS.items(), heads):
-            model = TaggedMNNS(float(head), n, BOUND * n, "repaired", dtype=dtype)
-            right = (model.solve(digits) == optima(digits)).double().mean()
-            rows.append({"digits": n, "precision": precision, "c": head, SOLVED: PERCENT * float(right)})
-    return pd.DataFrame(rows)
 
 
 def smallest(lengths: Sequence[int]) -> pd.DataFrame:

@@ -15,7 +15,6 @@ from cot2lib.specs.profiles import POLICIES
 from cot2lib.study import arrow, grpo_mts, policies
 from cot2lib.study.book.ledger import of_records, ours
 from cot2lib.study.claims.kinds import SETTLED
-from cot2lib.study.construction import failures
 from cot2lib.study.frame import at
 from cot2lib.study.printed import claims, number_at, paper_value
 from cot2lib.study.reward_runs import explaining
@@ -91,12 +90,13 @@ def _bound() -> dict[str, str]:
 
 def _read_off() -> dict[str, str]:
     """What the construction answers, as printed and with a threshold, of all inputs of four digits."""
-    task, rows = MNNS(), failures(MNNS.length).set_index("optimum")
-    of, right = rows["inputs"], rows["answered right"]
-    counts = {"zeros": of[0], "zeros right": right[0], "rest": of.drop(0).sum(), "rest right": right.drop(0).sum()}
-    repaired = TrigMNNS(task.length, task.bound, "biased").solve(task.digits) == task.answers
-    counts |= {"all": task.size, "repaired right": int(repaired.sum())}
-    return {name: str(count) for name, count in counts.items()}
+    task = MNNS()
+    solved = lambda variant: TrigMNNS(task.length, task.bound, variant).solve(task.digits) == task.answers
+    zero, written = task.answers == 0, solved("as-written")
+    counts = {"zeros": zero.sum(), "zeros right": written[zero].sum()}
+    counts |= {"rest": (~zero).sum(), "rest right": written[~zero].sum()}
+    counts |= {"all": task.size, "repaired right": solved("biased").sum()}
+    return {name: str(int(count)) for name, count in counts.items()}
 
 
 def _entropies(points: pd.DataFrame) -> dict[str, str]:
