@@ -18,9 +18,7 @@ from cot2lib.study.sweeps import BUDGETS, D_MODELS, of_budget
 from cot2lib.tasks import MNNS
 from cot2lib.theory import margins
 
-FIXED = 0.1  # the margin at which the paper's formula is read, as in its "fixed constant"
-FORMULA, IMPOSSIBLE = "the paper's formula", "no such margin exists"
-BOUNDS = dict(zip((FORMULA, "exact volumes", "volumes around the mean"), margins.DIMENSIONS.values()))
+BOUNDS = dict(zip(("the paper's formula", "exact volumes", "volumes around the mean"), margins.DIMENSIONS.values()))
 ASIDE = {"authors' recipe": -0.6, "quick recipe": 0.6}  # of their d, so that none hides another
 
 
@@ -46,25 +44,6 @@ def least(vocab: int, budgets: Sequence[int], share: float) -> pd.DataFrame:
     grid = pd.DataFrame(product(BOUNDS, budgets), columns=["bound", "budget"])
     d = [BOUNDS[name](vocab, b, share * margins.largest_margin(vocab, b)) for name, b in grid.itertuples(index=False)]
     return grid.assign(d=d)
-
-
-def bounds(vocab: int, share: float) -> Shown:
-    """Least d by B: the three bounds at a share of the largest margin, and the paper's formula at a fixed one.
-
-    From the last budget on that can have the fixed margin, the formula is a line of its own.
-    """
-    budgets = [*range(1, vocab // 2 + 1)]
-    formula = [margins.log_subsets_below(vocab, b) / math.log(2 / FIXED) for b in budgets]
-    fixed = pd.DataFrame({"budget": budgets, "bound": FORMULA, "d": formula})
-    possible = pd.Series([margins.largest_margin(vocab, b) >= FIXED for b in budgets])
-    beyond = fixed[~possible.shift(-1, fill_value=False)].assign(bound=IMPOSSIBLE)
-    left, right = f"{share:g} of the largest margin", f"margin {FIXED:g}"
-    formulas = pd.concat([fixed[possible], beyond]).assign(margin=right)
-    both = pd.concat([least(vocab, budgets, share).assign(margin=left), formulas])
-    last = fixed[possible]["budget"].max()
-    said = f"No embeddings of {vocab} states have the margin {FIXED:g} beyond B = {last}."
-    labels = "budget B", "least dimension d"
-    return look.lines(both, "budget", "d", "bound", labels, "margin", said)
 
 
 # Beside the runs

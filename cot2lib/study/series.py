@@ -55,7 +55,6 @@ LOOKS: dict[str, dict[object, Look]] = {  # of every value that the book draws, 
         "the paper's formula": (ORANGE, ".", DASHED),
         "exact volumes": (BLUE, ".", SOLID),
         "volumes around the mean": (GREEN, ".", DASH_DOT),
-        "no such margin exists": REFERENCE,
     },
     "embeddings": {"random": (GREY, "o", DASHED), "widened": (BLUE, "s", SOLID), "trained": (ORANGE, "D", SOLID)},
     "answers": {
