@@ -177,7 +177,7 @@ def gains(rows: pd.DataFrame, y: str, hue: str, col: str, finding: str = "", val
     dodge = 0.8 - 0.8 / len(names) if len(names) > 1 else False
     marks = dict(markersize=6, markeredgecolor="white", markeredgewidth=0.7, markers=[*apart["markers"].values()])
     with plt.rc_context(SETTINGS):
-        height = 1.2 + 0.35 * len(lines)
+        height = 1.2 + 0.3 * len(lines)
         aspect = look.WIDE / data[col].nunique() / height
         grid = look.Grid(data, col=col, height=height, aspect=aspect, despine=False)
         grid.map_dataframe(sns.stripplot, dodge=bool(dodge), jitter=False, size=3.4, alpha=0.5, **options)
@@ -207,7 +207,7 @@ def live_rewards(seeds: Sequence[int], rule: Rule, steps: int, lr: float, device
     spans = found.groupby(np.arange(len(found)) * LIVE_SPANS // len(found)).mean()
     spans.index = pd.Index((spans.index + 0.5) * len(found) / LIVE_SPANS, name="step")
     long = spans.reset_index().melt("step", var_name="seed", value_name="right")
-    figure, axes = look.panels(1, 1, width=6.0, height=3.0)
+    figure, axes = look.panels(1, 1, width=6.0, height=2.4)
     options = dict(data=long, x="step", y="right", color=looks["after"][0], ax=axes[0, 0])
     sns.lineplot(units="seed", estimator=None, linewidth=0.8, alpha=0.5, **options)
     sns.lineplot(errorbar=None, label="in training, mean", **options)
