@@ -28,7 +28,7 @@ PLAYED = """**Try two recorded models:** {models}.
 <div class="two-minds" data-task="{task}"></div><script src="../_static/two-minds.js"></script>
 ```"""  # two models that think side by side, on the task of a chapter
 CHANGE = """
-**Change something.** {see} [Open in Colab]({colab}) and change its parameters there, or run:
+**Change something.** {see} [Open in Colab]({colab}) and change the parameters of this chapter there, or run:
 
 ```bash
 {command}

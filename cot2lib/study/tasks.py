@@ -123,6 +123,7 @@ def formats(task: MNNS, profile: str) -> list[str]:
         shown = run.supervision
         prompt = " ".join(tokens[i] for i in task.prompt(shown.arrow, shown.pauses)[0].tolist())
         outputs = " ".join(["S?"] * run.outputs + ["<EOS>"] * shown.eos)
-        scored = "outputs that are still tokens" if shown.feeding == "stages" else shown.loss_on
+        staged = "outputs that its curriculum has not yet turned into thoughts"
+        scored = staged if shown.feeding == "stages" else shown.loss_on
         lines.append(f"{method} reads `{prompt}` and writes `{outputs}`; the loss covers the {scored}.")
     return lines
