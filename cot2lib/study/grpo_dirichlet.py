@@ -49,7 +49,7 @@ def lost_table(rows: pd.DataFrame) -> pd.DataFrame:
 
 def gamma_curves(table: pd.DataFrame) -> Shown:
     """A point's entropy rises to that of its mean with gamma, and points come closer to it; `table` is of `scales`."""
-    figure, axes = panels(1, 2, width=8.0, height=2.9)
+    figure, axes = panels(1, 2, width=8.0, height=2.5)
     labels = {"entropy": "entropy of a thought (nat)", "distance": "distance from its mean"}
     for axis, (column, label) in zip(axes[0], labels.items()):
         options = dict(x="gamma", legend=False, ax=axis)
