@@ -3,7 +3,7 @@
 `thought` lets models of one shape think about their held-out inputs. `edits` replaces the last thought of each, or the
 prompt before it; `Thinking.answered` gives the answers. A state is an *ancestor* if the right answer is reached from
 it (`supervision.ancestors`); on numbers its mirror counts too, because a sum with every sign reversed has the same
-answer. Every edit is evaluated on the inputs that it can change. It feeds in place of the last thought:
+answer. Every edit is evaluated on the inputs that it can change. An edit feeds in place of the last thought:
 
 * `swap`: the thought of another input, whose frontier continues to another answer;
 * `ancestors`, `one side`: the thought without a share of the ancestors' weight, with mirrors or without;
@@ -13,7 +13,8 @@ answer. Every edit is evaluated on the inputs that it can change. It feeds in pl
 * `mean`, `noise`, `zero`: the mean of all thoughts, noise of the same norm, nothing;
 * `early digit`, `late digit`: the same thought; one of the prompt's first digits changes, or its last.
 
-`earlier` has the first edits of any thought; later thoughts are then computed from it (`Thinking.recomputed`) or kept.
+`earlier` exchanges any thought, or removes ancestors or other states from it; later thoughts are then computed from it
+(`Thinking.recomputed`) or kept.
 
 Interchange follows Zhang and Nanda (arXiv:2309.16042). Noise, mean and zero are the conditions of Kshirsagar
 (arXiv:2607.20952). The paper edits no thought.

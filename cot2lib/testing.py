@@ -1,4 +1,4 @@
-"""Whether a task, a thought rule or a targets rule of your own gives what it must, before anything is trained.
+"""Check that a task, a thought rule or a targets rule of your own gives what it must, before anything is trained.
 
 Call `check_task`, `check_rule` or `check_targets` where you define a class; `run` calls them for classes from outside
 the package. A fault is one SpecError that names the class, the member, what it gave and what it should give.

@@ -6,9 +6,9 @@ of each method). On numbers `paper` follows the code there, since the code made 
 batch, a higher and decaying learning rate and no regularisation.
 
 On graphs the paper states batch, rate, optimiser and sizes; 50 passes over the data are COCONUT's. It says "no weight
-decay"; decay .01 and dropout .1 are what its public code for numbers leaves on. Both recipes score the outputs alone,
-as the paper's equations do. The quick one comes from a pilot study that tried two rates and two scales of embeddings,
-with CoT2 alone and on graphs that are not used here. It serves every method alike.
+decay"; decay .01 and dropout .1 are what its public code for numbers leaves on. Both recipes for graphs score the
+outputs alone, as the paper's equations do. The quick one comes from a pilot study that tried two rates and two scales
+of embeddings, with CoT2 alone and on graphs that are not used here. It is the same for every method.
 """
 
 import difflib

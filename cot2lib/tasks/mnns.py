@@ -1,8 +1,9 @@
 """Minimum Non-Negative Sum (paper, section 3.1.1): sign a list of digits so that the sum is the smallest >= 0.
 
-Sequences follow the public code: `<BOS> D D D D ->`, then one sum token per step; the last one is the answer. The
-vocabulary is six special tokens, D0..D9 (more if a digit is larger), and S-S..S+S, 89 tokens for four digits of 1..9.
-The paper's own list has no `<PAD> + -` and no D0; unused tokens stay so that ids and parameter counts match.
+Sequences follow the public code's discrete chain: `<BOS> D D D D ->`, then one sum token per step; the last one is the
+answer. The vocabulary is six special tokens, D0..D9 (more if a digit is larger), and S-S..S+S, 89 tokens for four
+digits of 1..9. The paper's own list has no `<PAD> + -` and no D0; they stay so that ids and parameter counts match the
+public code.
 
 Where we differ: the sums always reach `high * length`. The paper's S=40 for five digits of 5..13 covers the optimal
 path but not all partial sums of the full-budget targets. The public code drops the others without a word; here a

@@ -5,18 +5,18 @@ chain, a property at its end, and a further concept and a property for each conc
 which nothing leads to, has an edge to the property in question. Names, the order of edges and signs are all that
 differs, so the shape is written down here: 26 nodes and 25 edges (24 under the first reading).
 
-The paper's text and its source differ in the question, and both are here. The third is a control of our own:
+The paper's text and the published task differ in the question. Both readings are here, and a control of our own:
 
 * `reading="reachable"`: whether the property is reached, as the paper says. In the published graphs it always is. Here
   the concept that nothing leads to has a property of its own, which half of the questions name. No edge is negative.
-* `reading="sign"`: the source task. The property is always reached, the edges to it from the chain and from the other
-  concept have opposite signs, and the answer says whether the chain's edge has the sign of the question.
+* `reading="sign"`: the published task. The property is always reached, the edges to it from the chain and from the
+  other concept have opposite signs, and the answer says whether the chain's edge has the sign of the question.
 * `reading="twins"`: as the first reading, on two halves of the same shape, each with a chain of its own. The question
   names the end of either. Nothing but the way from the entity tells one end from the other. The other readings need no
   chain: it is enough to see whether an edge enters the concept before the property, or to take the sign of the edge
   from the concept that an edge enters.
 
-For "no" questions of all but the second reading the discrete chain ends in the property of the entity's chain. Names
+The discrete chain ends in the property of the entity's chain for "no" questions of the first and third reading. Names
 by age would give the answer away, so they are drawn once or fresh.
 """
 

@@ -8,17 +8,17 @@ The paper leaves most of this open. Our choices are fields, so that their effect
 
 * `naming`: "age" names a node by its place in the order in which the graph grew, as the official files do, so that
   names tell how deep a node lies. "once" draws names for every graph once, "fresh" draws them anew at every visit.
-* `grammar`: "pairs" has one position for an edge, the sum of two embeddings, of the node that it leaves, which has
-  tokens of its own, and of the node that it enters. "sentences" writes prompts as the paper does, four tokens an edge.
-  Outputs are one token a hop in both.
+* `grammar`: "pairs" has one position for an edge: the sum of the embeddings of the node that it leaves and of the node
+  that it enters, where the first kind has tokens of its own. "sentences" writes prompts as the paper does, four tokens
+  an edge. Outputs are one token a hop in both.
 * `frontier`: which walks the targets of the full budget average. "walks": all walks of t hops from the root, also
   those that end before the last hop; a node weighs as many walks as reach it. "nodes": the same nodes, uniformly.
   "complete": walks of all hops alone, as the paper's equation has it to the letter.
 * `waiting`: how many thoughts every question has. A walk that has ended stays where it is. None gives a question as
   many thoughts as it has hops, so that a model also has to notice when to answer.
 
-The paper counts 31 tokens. The words of its grammar leave room for 19 names if both tasks share them. Published graphs
-have up to 28 nodes.
+The paper counts 31 tokens. The words of its grammar leave room for 19 names if both tasks share one vocabulary.
+Published graphs have up to 28 nodes.
 """
 
 import math

@@ -15,13 +15,13 @@ How this differs from GRPO as first published:
 How it differs from the authors' code:
 
 1. The old policy's densities come from the replay itself, so that at equal weights the ratio is exactly one. There,
-   dropout is on in the current policy alone. A recipe with dropout does the same here.
+   dropout is on in the current policy alone. A recipe with dropout has it in the current policy alone here, too.
 2. The answer step's divergence has a gradient.
 3. Runs are evaluated before the first step, and by their own sampler, by base and by discrete decoding.
 4. The surrogate's value is zero by construction when every batch serves one update. So the share of failed rollouts
    is logged as the loss.
 
-As there, thoughts are fed through the current embedding table, which takes gradients by them.
+As in the authors' code, thoughts are fed through the current embedding table, which so gets gradients.
 
 Thoughts that are not sampled explore otherwise (`MaskedTrainer`): a dropout mask is drawn once per rollout and
 multiplies the same coordinates at all of its positions, while the rollout is written and while it is scored. Given its
