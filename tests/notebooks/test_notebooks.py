@@ -81,6 +81,16 @@ def test_checks_fold_their_code_and_show_what_they_find():
         assert checking and all("hide-input" in tags(cell) and not hidden & tags(cell) for cell in checking), path
 
 
+def test_a_chapter_shows_its_code():
+    """A reader sees the mechanism and the analysis; set-up, captions and checks are folded. The ledger only lists."""
+
+    def seen(path):
+        shown = [source(cell) for cell in cells(path) if not {"hide-input", "remove-cell"} & tags(cell)]
+        return sum(bool(line.strip()) for code in shown for line in code.splitlines())
+
+    assert offenders(lambda path: path.stem != "ledger" and seen(path) < 40) == {}
+
+
 def another(value):
     """Another value of a parameter."""
     if isinstance(value, list):
