@@ -5,7 +5,6 @@ How far models are from the paper's assumption is measured in `cot2lib.study.pro
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from itertools import product
 
 import pandas as pd
 import torch
@@ -32,7 +31,7 @@ CHAINS: dict[str, Callable[[int], Chain]] = {
 }
 PRINTED, TIGHT, INDEPENDENT = "the paper's 2 \N{MINUS SIGN} 1/K", "tight bound", "K independent traces"
 LONGEST, WIDEST = 8, 64  # steps of chains and tokens, so that a change of parameters stays quick
-EPSILON, DELTA = 0.1, 0.1
+EPSILON = 0.1
 TRACES = 4000  # simulated per point
 SIZES = ((64, 200, 0.5), (64, 200, 0.1), (32, 100, 0.1), (16, 100, 0.1), (8, 4, 0.1))  # K, m, delta
 REPEATS = 8  # simulated traces per input of the coverage figure
@@ -159,16 +158,6 @@ def samplers(rows: pd.DataFrame, finding: str = "") -> Shown:
 
 
 # Sample size
-
-
-def failure_probabilities() -> pd.DataFrame:
-    """Exact probability of missing epsilon by the printed and the corrected N; columns `k`, `m`, `size`, `missed`."""
-    rows = []
-    for k, m in product((16, 32, 64), LENGTHS):
-        enough = estimators.chebyshev_size(EPSILON, DELTA, estimators.largest_variance(k, m, 0.5))
-        sizes = {"the paper's N": estimators.printed_size(EPSILON, DELTA, k), "corrected N (Chebyshev)": enough}
-        rows += [(k, m, name, estimators.failure(EPSILON, size, k, m)) for name, size in sizes.items()]
-    return pd.DataFrame(rows, columns=["k", "m", "size", "missed"])
 
 
 def size_table() -> pd.DataFrame:
