@@ -106,14 +106,14 @@ def authors() -> pd.DataFrame:
 
 def why(rows: pd.DataFrame, on_graphs: pd.DataFrame, answers: pd.DataFrame, finding: str) -> Shown:
     """Draw accuracy by what steps see: of models trained so, on digits and graphs, and of others that see less."""
-    figure, axes = look.panels(1, 3, width=12.5, height=4.4, width_ratios=[1, 1, 1.2])
+    figure, axes = look.panels(1, 3, width=10.0, height=4.4, width_ratios=[1, 1, 1.2])
     palette = {WORDS[name]: colour for name, colour in COLOURS.items()}
     on_digits = rows.query("told == @NUMBERS and d_model == 32 and digits == 4 and budget in (1, 16)")
     trained = {}
     for axis, (panel, some, forms) in zip(axes[0], (("digits", on_digits, FORMS), ("graphs", on_graphs, HOP_FORMS))):
         part = some.assign(value=some["last"], trained=some["method"].map(WORDS), control=some["sees"], panel=panel)
         trained[panel] = frame.at(part, trained=[*palette])
-        dots(axis, trained[panel], {form: fill(words, 20) for form, words in forms.items()}, "trained", palette)
+        dots(axis, trained[panel], {form: fill(words, 16) for form, words in forms.items()}, "trained", palette)
     less = frame.at(answers, told=NUMBERS, control=[*COLOURS])
     whole = less[less["edit"] == "steps: own digit, <BOS>"].assign(edit="nothing", right=lambda part: part["before"])
     less = pd.concat([whole, frame.at(less, edit=[*MASKS])])
