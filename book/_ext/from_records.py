@@ -38,7 +38,7 @@ CURVES = {  # by panel: the file, and what a reader who does not see it reads
 }
 FOUND = (
     "Continuous thoughts learn more than discrete ones. Thin lines are seeds, bars the paper's final accuracies. "
-    "Models on the right have *d* = {d_model}, the paper's 32, and other questions."
+    "Models on the right have *d* = {d_model}, the paper's have 32 and other questions."
 )
 FIRST_CONTROLS = "5cf5852"  # the commit that made the first runs of the controls
 WHEN = (

@@ -58,14 +58,14 @@ def in_short() -> str:
         f"{_card('main-mnns-discrete', ours('main-mnns-discrete'))}.",
         f"It needs {{ref}}`no look-ahead <local-steps>`: {local[0]} if steps see the thought before and one digit, "
         f"discrete thoughts {local[1]} (our recipe).",
-        f"A {{ref}}`missing arrow <erratum-arrow>` costs full budgets {lost:.0f} points at *d* = 16.",
+        f"Prompts {{ref}}`without arrows <erratum-arrow>` cost CoT2 {lost:.0f} points at *d* = 16.",
         f"Rewarded discrete models {_card('grpo-improves', 'gain')} {ends(lifts, 0)} points "
         f"(paper: {ends(printed, 0)}).",
         f"{SOME[repaired].capitalize()} of {len(STATEMENTS)} theoretical statements need repair or conditions: the "
         f"{_card('construction', 'construction')} misses answer 0.",
         f"Our recipe brings CoT2 to {of_all_hops():.1f} % on ProsQA, the stated one to "
         f"{_card('main-prosqa-cot2', ours('main-prosqa-cot2'))}, not {paper_value('main-prosqa-cot2'):g} %, and "
-        f"{_card('main-prontoqa-cot2', 'chance')} on ProntoQA.",
+        f"leaves ProntoQA at {_card('main-prontoqa-cot2', 'chance')}.",
     ]
     return " ".join(sentences).replace(" %", "\N{NO-BREAK SPACE}%")
 
@@ -90,8 +90,8 @@ def favoured() -> str:
     leads = (graphs.gaps(graphs.recorded(specs), ["heads"])["mean"].item() for specs in (usual, alike))
     ours, each = (f"{lead:.0f}" for lead in leads)
     return (
-        f"Our recipe favours CoT2, which on graphs of four hops leads by {ours} points, and by {each} if each method "
-        "has its best choice ({numref}`tab-chosen`)."
+        f"Our recipe favours CoT2: on graphs of four hops it leads by {ours} points, and by {each} if each method "
+        "has the settings that serve it best ({numref}`tab-chosen`)."
     )
 
 
