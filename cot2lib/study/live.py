@@ -113,7 +113,8 @@ def curves(
     ranges = {*behind["series"]} - {*data["series"]}  # of series without a line
     patches = {name: Patch(color=apart["palette"][name], alpha=0.2) for name in ranges}
     shown = [patches.get(label, handle) for handle, label in zip(handles, labels)]
-    axis.legend(shown, labels, loc="best", frameon=False)
+    axis.get_legend().remove()
+    figure.legend(shown, labels, loc="outside upper center", ncols=3, frameon=False)
     ends = data.sort_values("epoch").groupby(["series", "seed"], observed=True)["accuracy"].last()
     told = [f"{name} ends at {mean:.1f} %" for name, mean in ends.groupby("series", observed=True).mean().items()]
     said = told + ([f"{level[0]}: {level[1]:.1f} %"] if level else [])
