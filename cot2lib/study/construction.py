@@ -169,7 +169,7 @@ def proposition_table(length: int, sharpnesses: Values) -> pd.DataFrame:
         "attention: the same in pass n + 3": lambda c: mass(c, length + 3),
         "routing: least weight of the right expert": lambda c: f"{layer.routing(length, c).diagonal().min():.4f}",
         "partial sums: largest error of a coordinate": lambda c: error,
-        "read-off as printed: sets of four sums read right": lambda c: right("sigmoid", c),
+        "read-off as printed: 4-tuples of sums read right": lambda c: right("sigmoid", c),
         "read-off with the threshold: the same": lambda c: right("biased", c),
     }
     rows = [{"measured": what} | {f"c = {c:g}": take(c) for c in sharpnesses} for what, take in measured.items()]

@@ -51,8 +51,8 @@ ERRATA = {  # labels of what the errata say of a claim
     "rl-mnns-smaller": "gains",
 }  # fmt: skip
 OF_CHAPTER = (
-    "The command trains the runs of the whole chapter that have no record yet ({numref}`tab-commands`). With `--retrain` "
-    "it trains all of them, and `cot2 collect` then needs `--replace`; `--where d_model=32` selects some."
+    "The command trains the runs of the whole chapter that have no record yet ({numref}`tab-commands`). With "
+    "`--retrain` it trains all of them, and `cot2 collect` then needs `--replace`; `--where d_model=32` selects some."
 )
 CIRCLE = "{ref}`the sums on a circle <play-circle>`"
 CONSTRUCTED = {f"prop:{name}" for name in (
