@@ -204,6 +204,7 @@ def edit_table(edited: pd.DataFrame) -> pd.DataFrame:
     """Tabulate right answers (%) and answers that follow, after each edit of `TOLD`, by training."""
     plain = frame.at(edited, edit="mean").assign(edit="none", follows=float("nan"), right=lambda rows: rows["before"])
     edited = pd.concat([plain, edited])
+    edited["follows"] = edited["follows"].mask(edited["edit"].eq("mean"))  # nothing that answers could follow
     mean = lambda values: show.mean_of(values.dropna()) if values.notna().any() else ""
     columns = {
         words: frame.at(edited, told=told, control=control).groupby(["edit", "dose"])[value].agg(mean)
