@@ -50,8 +50,8 @@ Executed in {seconds} s: {facts}.
 {run} -p retrain True -p profile paper  # by the authors' recipe instead
 ```
 
-{{numref}}`tab-commands`, on the page of [all claims](../book/claims.md), lists the commands that train recorded runs, with
-their hours.
+{{numref}}`tab-commands`, on the page of [all claims](../book/claims.md), lists the commands that train recorded
+runs, with their hours.
 :::
 """
 FOLDS = {"parameters": "Parameters: change these and run again", "checks": "What is checked"}  # by tag

@@ -5,6 +5,7 @@ import pandas as pd
 from cot2lib.specs.profiles import PROFILES, REWARD, rows_of, spec
 from cot2lib.study import printed
 from cot2lib.study.printed import paper_value
+from cot2lib.study.report import recipe
 from cot2lib.tasks import MNNS
 
 AT_ONE_DIMENSION = {  # the article does not say which COCONUT, nor which no-CoT, it ran; d = 32
@@ -55,7 +56,8 @@ def comparison() -> pd.DataFrame:
     """Both profiles on numbers, field by field, beside what the paper says; method by method where they differ."""
     rows = []
     for name, says in PAPER_SAYS.items():
-        rows.append({"field": name, **{profile: _value(name, profile) for profile in PROFILES}, "the paper": says})
+        ours = {recipe(profile): _value(name, profile) for profile in PROFILES}
+        rows.append({"field": name, **ours, "what the paper says": says})
     return pd.DataFrame(rows)
 
 
