@@ -175,8 +175,8 @@ def open_table(rows: pd.DataFrame, profile: str) -> pd.DataFrame:
 def misses_table(rows: pd.DataFrame, read: Read) -> pd.DataFrame:
     """Numbers of the paper that differ, by family: chapter, unit, whether a series; and our own runs by the same rule.
 
-    Numbers of one family share seeds, and some share runs, so they may differ together. Each of our own runs is judged by the
-    others as if the paper had printed it.
+    Numbers of one family share seeds, and some share runs, so they may differ together. Each of our own runs is judged
+    by the others as if the paper had printed it.
     """
     numbers = rows[(rows["profile"] == SETTLED) & rows["predicted_low"].notna() & (rows["seeds"] >= FEWEST_SEEDS)]
     found = []
