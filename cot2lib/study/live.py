@@ -14,7 +14,7 @@ from cot2lib.kit.timing import told
 from cot2lib.specs import GRPOSpec, Recipe, RunSpec
 from cot2lib.specs.profiles import TWENTY, shortened
 from cot2lib.study.frame import tidy
-from cot2lib.study.look import Shown, panels
+from cot2lib.study.look import Shown, above, panels
 from cot2lib.study.series import told_apart
 from cot2lib.study.sweeps import of_budget
 from cot2lib.tasks import MNNS
@@ -98,7 +98,7 @@ def curves(
     data, apart = told_apart(pd.concat(parts, names=["made"]).reset_index("made"), hue)
     options = {name: apart[name] for name in ("hue", "palette", "hue_order")} | {"x": "epoch", "y": "accuracy"}
     behind, data = data[data["made"] == "recorded"].copy(), data[data["made"] == "live"]
-    figure, axes = panels(1, 1, width=6.0, height=2.4)
+    figure, axes = panels(1, 1, width=6.0, height=2.6)
     axis = axes[0, 0]
     if len(behind):
         behind["epoch"] = behind.groupby(["series", "step"], observed=True)["epoch"].transform("mean")
@@ -114,7 +114,7 @@ def curves(
     patches = {name: Patch(color=apart["palette"][name], alpha=0.2) for name in ranges}
     shown = [patches.get(label, handle) for handle, label in zip(handles, labels)]
     axis.get_legend().remove()
-    figure.legend(shown, labels, loc="outside upper center", ncols=3, frameon=False)
+    above(figure, shown, labels)
     ends = data.sort_values("epoch").groupby(["series", "seed"], observed=True)["accuracy"].last()
     told = [f"{name} ends at {mean:.1f} %" for name, mean in ends.groupby("series", observed=True).mean().items()]
     said = told + ([f"{level[0]}: {level[1]:.1f} %"] if level else [])

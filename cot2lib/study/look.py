@@ -14,6 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -300,9 +301,14 @@ def legend(figure: Figure, apart: Mapping, paper: bool = False, markers: bool = 
     handles += [
         Line2D([], [], color="#8c8c8c", linewidth=2.2, label="paper")
     ] * paper  # its marks have several colours
-    widest = HANDLE + LETTER * max(len(handle.get_label()) for handle in handles)
-    columns = min(len(handles), max(1, int(figure.get_figwidth() / widest)))
-    figure.legend(handles=handles, loc="outside upper center", ncols=columns, frameon=False)
+    above(figure, handles, [str(handle.get_label()) for handle in handles])
+
+
+def above(figure: Figure, handles: Sequence[Artist], labels: Sequence[str]) -> None:
+    """Put a legend above the panels, in as many columns as fit."""
+    widest = HANDLE + LETTER * max(map(len, labels))
+    columns = min(len(labels), max(1, int(figure.get_figwidth() / widest)))
+    figure.legend(handles, labels, loc="outside upper center", ncols=columns, frameon=False)
 
 
 def panels(rows: int, columns: int, width: float = 8.0, height: float = 2.8, **options) -> tuple[Figure, np.ndarray]:
