@@ -102,18 +102,18 @@ def hours(rows: pd.DataFrame) -> pd.Series:
     return rows["seconds"] * cores / SECONDS_AN_HOUR
 
 
-def of_sweep(name: str, profile: str, seeds: tuple[int, ...]) -> Tables:
-    """What claims know of the recorded runs of a sweep, accuracies as shares; and the columns of all its specs."""
+def of_sweep(name: str, profile: str, seeds: tuple[int, ...]) -> pd.DataFrame:
+    """What claims know of the recorded runs of a sweep, accuracies as shares."""
     planned, shipped = planned_runs(name, profile, seeds), records.shipped_runs()
     if planned.empty or not shipped["id"].isin(planned["id"]).any():
-        return planned[:0], planned
+        return planned[:0]
     rows = planned.merge(shipped[RESULTS], on="id")
     rows["hours"] = hours(rows)
     if "start" in rows or name == PROBED:
         rows = rows.join(of_curves(rows), on="id")
     if "start" in rows:
         rows["before"] = rows["start"].map(shipped.set_index("id")["last"])
-    return rows, planned
+    return rows
 
 
 @cache

@@ -26,6 +26,8 @@ WORDS = (
     (r"\b(B|K)=(\w+)\b", r"\1 = \2"),
     (r"\bgamma=(\d+)\b", "\N{GREEK SMALL LETTER GAMMA} = \\1"),
     (r"\bMTS (?=K = \d+(?: token|$))", ""),
+    (r" (?=token \d)", ", "),
+    (r" (max_len \d+) ", r", \1, "),
     (r"\bSFT$", "before reward"),
     (r"\bRL\b", "reward"),
 )

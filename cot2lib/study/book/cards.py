@@ -4,7 +4,6 @@ import html
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from urllib.parse import quote
 
@@ -13,8 +12,6 @@ import pandas as pd
 
 from cot2lib import study
 from cot2lib.metrics import mean_interval
-from cot2lib.runs import records
-from cot2lib.specs.profiles import PROFILES
 from cot2lib.study import judge
 from cot2lib.study.book import index
 from cot2lib.study.book.ledger import KINDS, OF_SERIES, reading_records
@@ -24,7 +21,6 @@ from cot2lib.study.judge import AGREES, DEPENDS, DIFFERS, UNDECIDED, UNTESTED, W
 from cot2lib.study.look import Shown
 from cot2lib.study.printed import claims, plain, readable, sources, value_text
 from cot2lib.study.report import describe, recipe
-from cot2lib.study.sweeps import CHAPTERS, of_chapter
 
 COLOURS = {
     AGREES: "success", DIFFERS: "danger", DEPENDS: "info", UNDECIDED: "warning", UNTESTED: "muted", "": "muted",
@@ -50,10 +46,6 @@ ERRATA = {  # labels of what the errata say of a claim
     "gamma-direction": "scale", "curriculum-no-gain": "curriculum", "rl-consistent": "gains",
     "rl-mnns-smaller": "gains",
 }  # fmt: skip
-OF_CHAPTER = (
-    "The command trains the runs of the whole chapter that have no record yet ({numref}`tab-commands`). With "
-    "`--retrain` it trains all of them, and `cot2 collect` then needs `--replace`; `--where d_model=32` selects some."
-)
 CIRCLE = "{ref}`the sums on a circle <play-circle>`"
 CONSTRUCTED = {f"prop:{name}" for name in (
     "construction", "RotationSingleAttn", "moe-onehot", "partial-sum-experts", "read-off-expert",
@@ -97,7 +89,7 @@ def card(claim: str, rows: Sequence[tuple], read: Read) -> str:
         *([f"Run by run, {_whose(shown)}{epochs}:", runs.figure] if runs else []),
         _judged(shown),
         " ".join(filter(None, hangs_on(claim, row.verdict, lines if profile == SETTLED else [], read))),
-        counted(lines),
+        unpaired(lines),
         _seen(claim),
         *_made(shown, spent(lines), any("sampler" in rows for line in lines for rows in line.runs)),
         f"Defined in {{source}}`{_defined(claim)}`.",
@@ -141,22 +133,23 @@ def _whose(row: tuple) -> str:
 
 
 def _judged(row: tuple) -> str:
-    """The condition on a number besides its mean, in words; "" for other claims."""
+    """What a number is judged by besides its mean, in words; "" for other claims."""
     if pd.isna(row.difference):
         return ""
-    number = KINDS[row.id].number()
-    unit = number.unit
-    said = [f"Ours is {unit.text(abs(row.difference))} {'above' if row.difference > 0 else 'below'} the paper's."]
+    number, said = KINDS[row.id].number(), []
     if pd.notna(row.predicted_low):
         reach = (-np.inf, np.inf) if number.since else (0.0, number.top)
         low, high = np.clip([row.predicted_low, row.predicted_high], *reach)
         taken = f"the mean of {number.paper_runs} runs" if number.paper_runs > 1 else "one run"
         said.append(
-            f"The 95 % prediction interval for {taken}, as the paper took, is {low:.{unit.digits}f} to "
-            f"{high:.{unit.digits}f}, if runs are normally distributed."
+            f"The 95 % prediction interval for {taken} is {low:.{number.unit.digits}f} to "
+            f"{high:.{number.unit.digits}f}, if runs are normally distributed."
         )
     if pd.notna(row.split_half):
-        said.append(f"With the epoch chosen on one half of the questions, the other half gives {row.split_half:.1f}.")
+        said.append(
+            "With the best epoch chosen on one half of the held-out questions, the accuracy on the other half is "
+            f"{row.split_half:.1f} %."
+        )
     return " ".join(said)
 
 
@@ -172,8 +165,8 @@ def _made(row: tuple, hours: float, rewarded: bool) -> list[str]:
     """The command, in a box that copies it, and what the runs took."""
     parts = ["**Make it again:**", f"```bash\n{row.command}\n```"] if isinstance(row.command, str) else []
     if hours:
-        took = f"These runs took {hours:.2f} core-hours{', without their starts' if rewarded else ''}."
-        parts.append(f"{took} {OF_CHAPTER}" if parts else took)
+        without = ", without the training of the models that they start from" if rewarded else ""
+        parts.append(f"These runs took {hours:.2f} core-hours{without}.")
     return parts
 
 
@@ -207,7 +200,7 @@ def hangs_on(claim: str, verdict: str, lines: list[Drawn], read: Read) -> list[s
     return [
         judge.outcomes(line.values, line.stated, unit),
         _seeds(word, lines, lambda seed: judged(line.values.drop(seed), unit)),
-        f"Another margin would say otherwise ({told})." if told else "",
+        f"Another margin would change the verdict ({told})." if told else "",
     ]
 
 
@@ -242,35 +235,14 @@ def drawn(claim: str, read: Read) -> tuple[str, list[Drawn]]:
     return (SETTLED, settled) if settled else ("quick", kind.drawn(claim, "quick", read))
 
 
-def counted(lines: Sequence[Drawn]) -> str:
-    """How many runs of the study some lines ask for, and what became of those that they do not show; "" where unknown.
-
-    A claim asks for all seeds of the ledger; its chapter may plan fewer.
-    """
-    parts = [(rows, line.values.index) for line in lines for rows in line.runs if {"id", "asked"} <= set(rows)]
-    if not parts:
-        return ""
-    asked = {run for rows, _ in parts for text in rows["asked"].unique() for run in text.split()}
+def unpaired(lines: Sequence[Drawn]) -> str:
+    """How many runs some lines leave out, because no run on the other side of a comparison has their seed."""
+    parts = [(rows, line.values.index) for line in lines for rows in line.runs if "id" in rows]
     known = {run for rows, _ in parts for run in rows["id"]}
-    lacking = len((asked & planned()) - known)
     used = {run for rows, seeds in parts for seed, run in rows["id"].items() if seed in seeds}
-    return (
-        f"**Runs:** {len(known) + lacking} planned; {lacking} failed or not made, {len(known & diverged())} diverged, "
-        f"{len(known - used)} left out."
-    )
-
-
-@cache
-def planned() -> frozenset[str]:
-    """Runs of all chapters by both recipes."""
-    return frozenset(run.id for chapter in CHAPTERS for profile in PROFILES for run in of_chapter(chapter, profile))
-
-
-@cache
-def diverged() -> frozenset[str]:
-    """Recorded runs with a training loss that is no number. Before its first step a run has none."""
-    points = records.shipped()[1]
-    return frozenset(points["id"][(points["step"] > 0) & ~np.isfinite(points["loss"])])
+    if known == used:
+        return ""
+    return f"{len(known - used)} of {len(known)} runs are left out: no run on the other side has their seed."
 
 
 def spent(lines: Sequence[Drawn]) -> float:

@@ -1,8 +1,8 @@
 """Queries on recorded runs and measured tables: `source: condition`, the condition in pandas' query language.
 
 `one_layer: method == 'CoT2' and d_model == 32` selects among the runs of the sweep `one_layer` by the columns of their
-specs; `votes: ...` among the rows of a table. A query gives rows by seed: what is measured, accuracies as shares, and
-in `asked` the ids of all runs that it looked for, recorded or not. Claims are queries, so they stand in `claims.csv`.
+specs; `votes: ...` among the rows of a table. A query gives rows by seed: what is measured, accuracies as shares.
+Claims are queries, so they stand in `claims.csv`.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,7 +28,6 @@ def of_models(table: str, sweep: str, **changed) -> Table:
     def rows(profile: str, seeds: Sequence[int]) -> pd.DataFrame:
         models = sweeps.sweep(sweep, profile, seeds, **changed)
         known = pd.DataFrame([(run.id, run.seed, run.method) for run in models], columns=["id", "seed", "method"])
-        known["asked"] = known.groupby("method")["id"].transform(" ".join)
         return known.merge(measured.read(table, profile), on="id")
 
     return rows
@@ -75,21 +74,16 @@ def reading(seeds: Sequence[int]) -> Read:
 
     def rows(query: str, profile: str) -> pd.DataFrame:
         name, _, condition = query.partition(": ")
-        known, planned = source(name, profile)
-        if known.empty:
-            return known
-        if planned is None:
-            return known.query(condition).set_index("seed")
-        asked = planned.query(condition)["id"]
-        return known[known["id"].isin(asked)].assign(asked=" ".join(asked)).set_index("seed")
+        known = source(name, profile)
+        return known if known.empty else known.query(condition).set_index("seed")
 
     return cache(rows)
 
 
-def _source(name: str, profile: str, seeds: tuple[int, ...]) -> tuple[pd.DataFrame, pd.DataFrame | None]:
-    """The rows of a table; of a sweep those of recorded runs, and the columns of all its specs."""
+def _source(name: str, profile: str, seeds: tuple[int, ...]) -> pd.DataFrame:
+    """The rows of a table, or those of a sweep's recorded runs."""
     if name in TABLES:
-        return TABLES[name](profile, seeds), None
+        return TABLES[name](profile, seeds)
     if name not in SWEEPS:
         raise SpecError(f"{name!r} is no source of a query; choose one of {', '.join([*SWEEPS, *TABLES])}.")
     return frame.of_sweep(name, profile, seeds)
