@@ -221,7 +221,7 @@ struct Block {
   float *d_qkv, *d_attn, *d_fc, *d_mlp;                         // gradients of what the linear maps give
 };
 
-constexpr Int QUERIES = 32;  // that attend together
+constexpr Int QUERIES = 16;  // that attend together
 
 Int padded(Int n, Int to = PADDED) { return (n + to - 1) / to * to; }
 
@@ -283,8 +283,15 @@ struct Run {
 };
 
 void transpose(const float* a, Int rows, Int columns, float* out, Int out_row) {
-  for (Int j = 0; j < columns; j++)
-    for (Int i = 0; i < rows; i++) out[j * out_row + i] = a[i * columns + j];
+  Int i = 0;
+  for (; i + EIGHT <= rows; i += EIGHT)
+    for (Int j = 0; j < columns; j++) {
+      vec8 column;
+      for (Int n = 0; n < EIGHT; n++) column[n] = a[(i + n) * columns + j];
+      store(out + j * out_row + i, column);
+    }
+  for (; i < rows; i++)
+    for (Int j = 0; j < columns; j++) out[j * out_row + i] = a[i * columns + j];
 }
 
 // Transposed copies of all matrices, which gradients are multiplied by; the table's gives the logits too.
