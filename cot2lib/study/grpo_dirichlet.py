@@ -60,7 +60,8 @@ def gamma_curves(table: pd.DataFrame) -> Shown:
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
     least = table.loc[table["gamma"].idxmin()]
     finding = (
-        f"Points of scale {least.gamma:g} have an entropy of {least.entropy:.2f} nat, their mean has {least.most:.2f}."
+        f"Points of scale {least.gamma:g} have a mean entropy of {least.entropy:.2f} nat; "
+        f"the distribution around which they lie has {least.most:.2f}."
     )
     return Shown(figure, table, finding)
 
