@@ -672,16 +672,20 @@ void mlp(Run& r, Block& k, Int begin, Int end) {
   linear(k.mlp_proj, k.act, k.y, begin, end);
 }
 
-void mlp_back(Run& r, Block& k, Int begin, Int end) {
+void mlp_weights(Block& k, Int begin, Int end) {
+  linear_weights(k.mlp_proj, k.act, k.d_mlp, begin, end);
+  linear_weights(k.c_fc, k.ln_2.out, k.d_fc, begin, end);
+}
+
+void mlp_back(Run& r, Block& k, Int begin, Int end, bool weights) {
   linear_back(k.mlp_proj, k.d_mlp, k.d_fc, begin, end);
   gelu_back(k.d_fc, k.slope, begin * 4 * r.d, end * 4 * r.d);
   linear_back(k.c_fc, k.d_fc, r.d_normed, begin, end);
   layer_norm_back(k.ln_2, r.d_normed, r.d_x, begin, end, r.d);
+  if (weights) mlp_weights(k, begin, end);
 }
 
-void block_weights(Block& k, const Part& at, Int d) {
-  linear_weights(k.mlp_proj, k.act, k.d_mlp, at.low, at.end);
-  linear_weights(k.c_fc, k.ln_2.out, k.d_fc, at.low, at.end);
+void attention_weights(Block& k, const Part& at, Int d) {
   linear_weights(k.attn_proj, k.attended, k.d_attn, at.low, at.end);
   linear_weights(k.c_attn.columns(0, d), k.ln_1.out, k.d_qkv, at.low, at.end);
   linear_weights(k.c_attn.columns(d, 2 * d), k.ln_1.out, k.d_qkv, at.begin, at.end);
@@ -719,14 +723,14 @@ void backward(Run& r, const Pass& p, bool later, bool weights) {
     Block& k = r.blocks[layer];
     const Part at{r, p, layer};
     dropout(r, r.d_x, nullptr, k.d_mlp, at.first, p.high, at.mlp);
-    for (Int row = at.low; row < at.end; row += CHUNK) mlp_back(r, k, row, std::min(row + CHUNK, at.end));
+    for (Int row = at.low; row < at.end; row += CHUNK) mlp_back(r, k, row, std::min(row + CHUNK, at.end), weights);
     dropout(r, r.d_x, nullptr, k.d_attn, at.first, p.high, at.attn);
     linear_back(k.attn_proj, k.d_attn, r.d_normed, at.low, at.end);
     attention_back(r, k, at.first, p.high, later, at.weights);
     linear_back(k.c_attn.columns(d, 2 * d), k.d_qkv, r.d_normed, at.begin, at.end);
     linear_back(k.c_attn.columns(0, d), k.d_qkv, r.d_normed, at.low, at.end, true);
     layer_norm_back(k.ln_1, r.d_normed, r.d_x, at.begin, at.end, d);
-    if (weights) block_weights(k, at, d);
+    if (weights) attention_weights(k, at, d);
   }
   if (r.noise.threshold) dropout(r, r.d_x, nullptr, r.d_x, p.low, p.high, p.lane);
 }
@@ -845,7 +849,10 @@ double supervised(Run& r, const Data& fed, const Int* inputs, Int variant, const
   }
   if (at_once) {
     Pass whole = {0, r.s.positions, r.s.scored};
-    for (Int layer = 0; layer < r.s.layers; layer++) block_weights(r.blocks[layer], {r, whole, layer}, r.d);
+    for (Int layer = 0; layer < r.s.layers; layer++) {
+      const Part at{r, whole, layer};
+      mlp_weights(r.blocks[layer], at.low, at.end), attention_weights(r.blocks[layer], at, r.d);
+    }
     logits_weights(r, whole);
     if (t.kind == BASE) table_weights(r, r.alpha, r.rows_at(r.d_x, r.tokens, r.d), t.own * r.b);
   }
