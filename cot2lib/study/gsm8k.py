@@ -104,7 +104,7 @@ def while_training(table: pd.DataFrame) -> look.Shown:
     most = rows["longest"].max()
     last = at(rows, decoding=SAMPLED, longest=most, step=rows["step"].max()).groupby("model")["right"].mean()
     ends = " and ".join(f"{mean:.1f} % ({name})" for name, mean in last.items())
-    finding = f"Sampled answers within {most} tokens end at {ends}."
+    finding = f"Right sampled answers within {most} tokens end at {ends}."
     labels = ("step", "right answers (%)")
     shown = look.curves(rows, "model", "tokens", x="step", y="right", labels=labels, finding=finding)
     for axis in shown.figure.axes:
