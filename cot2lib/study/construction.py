@@ -99,7 +99,7 @@ def on_the_circle(digits: Sequence[int], sharpness: float | int | None = None) -
     (written, repaired), optimum = answers.values(), int(optima(row))
     row_of = ", ".join(map(str, digits))
     answered = f"{written} for the digits {row_of}, the repaired one {repaired} (optimum {optimum})"
-    return Shown(figure, sums, f"The printed read-off answers {answered}.")
+    return Shown(figure, sums, f"The printed construction answers {answered}.")
 
 
 def _circle(axis: Axes, label: str) -> None:

@@ -63,7 +63,7 @@ def in_short() -> str:
         f"(paper: {ends(printed, 0)}).",
         f"{SOME[repaired].capitalize()} of {len(STATEMENTS)} theoretical statements need repair or conditions: the "
         f"{_card('construction', 'construction')} misses answer 0.",
-        f"Our recipe brings CoT2 to {of_all_hops():.1f} % on ProsQA, the stated one to "
+        f"Our recipe brings CoT2 to {of_all_hops():.1f} % on ProsQA; the stated one reaches "
         f"{_card('main-prosqa-cot2', ours('main-prosqa-cot2'))}, not {paper_value('main-prosqa-cot2'):g} %, and "
         f"leaves ProntoQA at {_card('main-prontoqa-cot2', 'chance')}.",
     ]
@@ -90,7 +90,7 @@ def favoured() -> str:
     leads = (graphs.gaps(graphs.recorded(specs), ["heads"])["mean"].item() for specs in (usual, alike))
     ours, each = (f"{lead:.0f}" for lead in leads)
     return (
-        f"Our recipe favours CoT2: on graphs of four hops it leads by {ours} points, and by {each} if each method "
+        f"Our recipe favours CoT2: on graphs of four hops CoT2 leads by {ours} points, and by {each} if each method "
         "has the settings that serve it best ({numref}`tab-chosen`)."
     )
 
