@@ -115,8 +115,8 @@ def vote_curves(rows: pd.DataFrame) -> look.Shown:
     """Draw `votes` over the number of samples, a panel for each recipe."""
     ours = frame.at(vote_gaps(rows), recipe=OURS)
     finding = (
-        f"Votes of {rows['k'].max()} chains are right on at most {ours['voted'].max():.0f} % on average by our "
-        f"recipe, one answer of CoT2 on {ours['once'].max():.0f} %."
+        f"Votes of {rows['k'].max()} chains are right on at most {ours['voted'].max():.0f} % of questions, "
+        f"one answer of CoT2 on {ours['once'].max():.0f} % (our recipe, means)."
     )
     labels = ("samples k", "right majorities (%)")
     return look.curves(rows, hue="answers", col="recipe", x="k", y="right", labels=labels, finding=finding)

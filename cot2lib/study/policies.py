@@ -197,7 +197,7 @@ def by_decoder(rows: pd.DataFrame, decoders: Sequence[str] = tuple(DECODERS)) ->
 
 
 def live_rewards(seeds: Sequence[int], rule: Rule, steps: int, lr: float, device: str) -> Shown:
-    """Train discrete models by reward here; share (%) of right rollouts: thin lines are seeds, a thick one their mean.
+    """Train discrete models by reward here; share (%) of right traces: thin lines are seeds, a thick one their mean.
 
     They are means over `LIVE_SPANS` equal spans of steps; a dashed line is the share before training. Errors as
     `live.rewards`.
@@ -213,10 +213,10 @@ def live_rewards(seeds: Sequence[int], rule: Rule, steps: int, lr: float, device
     sns.lineplot(errorbar=None, label="in training, mean", **options)
     start = still.to_numpy().mean()  # without a step
     axes[0, 0].axhline(start, color=looks["before"][0], linestyle="--", label="before training")
-    axes[0, 0].set(ylabel="right rollouts (%)", ylim=(0, 100))
+    axes[0, 0].set(ylabel="right traces (%)", ylim=(0, 100))
     axes[0, 0].legend(loc="upper left", frameon=False)
     end = spans.iloc[-1].mean()
-    return Shown(figure, long, f"Training takes right rollouts from {start:.1f} to {end:.1f} % on average.")
+    return Shown(figure, long, f"Training takes the share of right traces from {start:.1f} to {end:.1f} % on average.")
 
 
 # Tables
