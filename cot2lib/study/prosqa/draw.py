@@ -100,7 +100,8 @@ def far(rows: pd.DataFrame) -> Shown:
     """Draw the strict accuracy of `reached` by hops."""
     right = rows.query("learnt != @LONGER").pivot_table("strict", "hops", "learnt", observed=True)
     learnt = right.columns[-1]
-    finding = f"Models that learnt {learnt} answer {right[learnt].mean():.0f} % of such questions on average."
+    share = right[learnt].mean()
+    finding = f"Models that learnt {learnt} are right on {share:.0f} % of unseen questions of these hops on average."
     labels = ("hops of the question", "right answers (%)")
     return look.curves(rows, "learnt", None, finding=finding, x="hops", y="strict", labels=labels, height=3.2)
 
