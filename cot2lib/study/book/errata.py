@@ -12,7 +12,7 @@ ENTRY = re.compile(
     re.M,
 )
 CHAPTER = re.compile(r"\.\./notebooks/(\w+)\.ipynb")
-CAPTION = "Errata by place in the paper, and the chapters that show them."
+CAPTION = "Errata, their places in the paper, and the chapters that show them."
 
 
 def label(entry: re.Match) -> str:
