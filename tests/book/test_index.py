@@ -66,6 +66,12 @@ def test_badges_lead_to_the_only_card_or_to_all_cards_of_a_place(imagined):
     made = index.badges(imagined.assign(verdict=imagined["verdict"].mask(graphs, "not reproduced")))
     assert [(badge.group, badge.words) for badge in made["fig-final"]] == [("agrees", "Table 3: agrees 3")]
     assert [badge.words for badge in made["fig-search"]] == ["Table 3: differs 4", "Section 3.2: differs"]
+    for verdict, words in (
+        ("holds if m <= 2", "agrees on a condition"),
+        ("holds vacuously: nothing", "agrees vacuously"),
+    ):
+        made = index.badges(imagined.assign(verdict=imagined["verdict"].mask(imagined["id"] == "packing", verdict)))
+        assert made["fig-bounds"][0].words == f"Appendix, packing: {words}" and made["fig-bounds"][0].group == "agrees"
 
 
 CHAPTERS = {  # tasks of the figures and tables of a chapter; of the others sums, or none

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from cot2lib.study.judge import DEPENDS, GROUPS, NEAR, NOT, OPEN, REPRODUCED, group
+from cot2lib.study.judge import AGREES, DEPENDS, GROUPS, NEAR, NOT, OPEN, REPRODUCED, group, in_words
 from cot2lib.study.printed import claims, sources
 
 MIXED, ELSEWHERE = "mixed", "What the text says"
@@ -148,13 +148,21 @@ class Badge(NamedTuple):
 
 
 def badges(rows: pd.DataFrame) -> dict[str, list[Badge]]:
-    """The badges of our figures and tables by name, one for each place of the paper with claims that they speak to."""
-    settled, found = verdicts(rows).map(group), {}
+    """The badges of our figures and tables by name, one for each place of the paper with claims that they speak to.
+
+    A single claim that agrees says whether it does so on a condition, or vacuously.
+    """
+    labels = verdicts(rows)
+    settled = labels.map(group)
+    found: dict[str, list[Badge]] = {}
     for shown in exhibits():
         here = settled[settled.index.isin(shown.claims)]
         if len(here):
             alone = len(here) == 1 and not in_series(here.index[0])
             at = f"claim-{here.index[0]}" if alone else label(shown.source)
             only = here.iloc[0] if here.nunique() == 1 else MIXED
-            found.setdefault(shown.name, []).append(Badge(only, f"{shown.printed}: {counted(here)}", at))
+            words = in_words(labels[here.index[0]])
+            how = " on a condition" * bool(words.condition) or " vacuously" * words.why.startswith("vacuously")
+            said = counted(here) + how * (len(here) == 1 and only == AGREES)
+            found.setdefault(shown.name, []).append(Badge(only, f"{shown.printed}: {said}", at))
     return found
