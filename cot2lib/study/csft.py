@@ -22,7 +22,7 @@ PAPER_SAYS = {
     "large_batch": "64 for five digits (app. B.1)",
     "epochs": "not stated; 1000 is used as an example for COCONUT's stages (app. B.3)",
     "most_steps": "not stated; five digits have about ten times the data (apps. B and B.4)",
-    "evaluations": "not stated; the public code evaluates every epoch, and its bars show the last",
+    "evaluations": "not stated; the public code evaluates every epoch and averages the last",
     "lr": "1e-4 (app. B.1)",
     "schedule": "not stated; the public code has none",
     "warmup": "not stated; the public code has none",
