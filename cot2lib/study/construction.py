@@ -181,7 +181,7 @@ def match_curves(curves: pd.DataFrame) -> Shown:
     scaled = curves.assign(scale=curves["variant"].map(SCALES))
     double, single = (at(scaled, precision=name) for name in ("float64", "float32"))
     most = double.groupby("variant")[SOLVED].max()
-    said = "The printed variant solves at most {:.1f} % of the inputs, every repair {:.0f} % at large c."
+    said = "The printed variant solves at most {:.1f} % of inputs at the c drawn, each repair up to {:.0f} %."
     said = said.format(most["as-written"], most.drop("as-written").min())
     labels = "sharpness c", SOLVED
     shown = look.lines(double, "c", SOLVED, "variant", labels, "scale", said, WIDTHS, height=3.4)

@@ -6,7 +6,7 @@ With one pair (cos ws, sin ws) per sum, the mixture of all signed sums is (prod_
 the sums. So a vocabulary entry must name the slot as well: 2^n slots times 2 S + 1 sums. The uniform
 alpha over the slots in use then gives exactly the paper's factor 2^-t. The softmax of c E z must produce this alpha,
 and two demands on c meet:
-1. It must drown the slots that are not in use. That bounds c from below.
+1. It must name the sum of each slot and drown the slots that are not in use. That bounds c from below.
 2. It compares the slots in use with each other. A slot that is too long by a relative e gains c 2^-t e in its logit.
    So rounding errors grow from pass to pass. That bounds c from above.
 The two bounds meet as n grows, in single precision first.
