@@ -90,8 +90,8 @@ def favoured() -> str:
     leads = (graphs.gaps(graphs.recorded(specs), ["heads"])["mean"].item() for specs in (usual, alike))
     ours, each = (f"{lead:.0f}" for lead in leads)
     return (
-        f"Our recipe favours CoT2: on graphs of four hops with names drawn anew it leads by {ours} points, and by {each} "
-        "if each method has the best of the settings tried ({numref}`tab-chosen`)."
+        f"Our recipe favours CoT2: on graphs of four hops with names drawn anew it leads by {ours} points, and by "
+        f"{each} if each method has the best of the settings tried ({numref}`tab-chosen`)."
     )
 
 
