@@ -91,7 +91,7 @@ def favoured() -> str:
     ours, each = (f"{lead:.0f}" for lead in leads)
     return (
         f"Our recipe favours CoT2: on graphs of four hops with names drawn anew it leads by {ours} points, and by "
-        f"{each} if each method has the best of the settings tried ({numref}`tab-chosen`)."
+        f"{each} if each method has the best of the settings tried ({{numref}}`tab-chosen`)."
     )
 
 
