@@ -53,16 +53,16 @@ def in_short() -> str:
     local = [f"{accuracy:.1f} %" for accuracy in of_local_steps()]
     lost = arrow.outcomes(arrow.read()).set_index("id").loc["full-16", "mean"]
     sentences = [
-        f"CoT2 beats discrete thoughts on sums at *d* = 32 {_card('convergence-2l2h', every)}, "
-        f"{_card('main-mnns-cot2', ours('main-mnns-cot2'))} against "
+        f"The authors' recipe on sums puts CoT2 above discrete thoughts at *d* = 32 "
+        f"{_card('convergence-2l2h', every)}, {_card('main-mnns-cot2', ours('main-mnns-cot2'))} against "
         f"{_card('main-mnns-discrete', ours('main-mnns-discrete'))}.",
-        f"It needs {{ref}}`no look-ahead <local-steps>`: {local[0]} if steps see the thought before and one digit, "
-        f"discrete thoughts {local[1]} (our recipe).",
-        f"Prompts {{ref}}`without arrows <erratum-arrow>` cost CoT2 {lost:.0f} points at *d* = 16.",
-        f"Rewarded discrete models {_card('grpo-improves', 'gain')} {ends(lifts, 0)} points "
+        f"Its prompts {{ref}}`without arrows <erratum-arrow>` cost CoT2 {lost:.0f} points at *d* = 16.",
+        f"Its rewarded discrete models {_card('grpo-improves', 'gain')} on average {ends(lifts, 0)} points "
         f"(paper: {ends(printed, 0)}).",
-        f"{SOME[repaired].capitalize()} of {len(STATEMENTS)} theoretical statements need repair or conditions: the "
-        f"{_card('construction', 'construction')} misses answer 0.",
+        f"CoT2 needs {{ref}}`no look-ahead <local-steps>`: {local[0]} if steps see one thought and one digit, "
+        f"discrete thoughts {local[1]} (our recipe).",
+        f"{SOME[repaired].capitalize()} of {len(STATEMENTS)} theoretical statements need "
+        f"{_card('construction', 'conditions')}.",
         f"Our recipe brings CoT2 to {of_all_hops():.1f} % on ProsQA; the stated one reaches "
         f"{_card('main-prosqa-cot2', ours('main-prosqa-cot2'))}, not {paper_value('main-prosqa-cot2'):g} %, and "
         f"leaves ProntoQA at {_card('main-prontoqa-cot2', 'chance')}.",
@@ -90,8 +90,8 @@ def favoured() -> str:
     leads = (graphs.gaps(graphs.recorded(specs), ["heads"])["mean"].item() for specs in (usual, alike))
     ours, each = (f"{lead:.0f}" for lead in leads)
     return (
-        f"Our recipe favours CoT2: on graphs of four hops CoT2 leads by {ours} points, and by {each} if each method "
-        "has the settings that serve it best ({numref}`tab-chosen`)."
+        f"Our recipe favours CoT2: on graphs of four hops with names drawn anew it leads by {ours} points, and by "
+        f"{each} if each method has the best of the settings tried ({{numref}}`tab-chosen`)."
     )
 
 
@@ -104,7 +104,7 @@ def glance() -> pd.DataFrame:
     return pd.DataFrame(
         [
             ("scope", "signed sums, graphs, word problems, theory", "the same, but for large language models"),
-            ("hardware", "GPUs (L40S)", "CPUs, one core a run"),
+            ("hardware", "GPUs (L40S)", "CPUs, one core a run (a few had two)"),
             ("time of a run on sums", f"about {paper_value('train-cost'):g} hours", f"{minutes:.1f} minutes"),
             ("cost", "not stated", f"{len(shipped)} runs, {frame.hours(shipped).sum():.0f} core-hours"),
             ("outcome", f"{kinds.loc['all'].sum()} claims", f"{' and '.join(agree)} agree"),
