@@ -85,9 +85,10 @@ def exact_gradients(start: Starts, ks: Sequence[int]) -> pd.DataFrame:
     for k in (k for k in ks if k <= LISTED):
         law = policy_gradient.law(stack, TASK, MTS(k))
         thought, answer = (policy_gradient.gradient(value.mean(1), stack) for value in policy_gradient.parts(law))
+        goal = policy_gradient.gradient(policy_gradient.expected_reward(law), stack)
         for ratio, share in zip(SHOWN, (1 / k, 1.0)):
             columns = {
-                "cosine": torch.cosine_similarity(share * thought + answer, thought + answer),
+                "cosine": torch.cosine_similarity(share * thought + answer, goal),
                 "balance": share * thought.norm(dim=1) / answer.norm(dim=1),
             }
             seeds = [spec.seed for spec in specs]
