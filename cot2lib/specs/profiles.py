@@ -1,8 +1,8 @@
 """The table of recipes, by which `spec` and `grpo` build runs: how every method is trained on every kind of task.
 
-Profile `paper` is what produced the paper's numbers as far as known; `quick` trains the same models on the same data
-in about a core-minute. The paper's text and its public code disagree in places (weight decay, dropout, prompt and loss
-of each method). On numbers `paper` follows the code there, since the code made the numbers; `quick` has a larger
+Profile `paper` is the authors' recipe as far as known; on numbers `quick` trains the same models on the same data in
+about a core-minute. The paper's text and its public code disagree in places (weight decay, dropout, prompt and loss of
+each method). On numbers `paper` follows the code there, since the code made the numbers; `quick` has a larger
 batch, a higher and decaying learning rate and no regularisation.
 
 On graphs the paper states batch, rate, optimiser and sizes; 50 passes over the data are COCONUT's. It says "no weight
