@@ -38,7 +38,7 @@ WIDTHS = dict(zip(VARIANTS, (4.0, 2.5, 1.2) * 2))  # so that curves on top of ea
 BLOCK, SEEN = "block", "block,\ninputs trained on"
 CHANGES = {
     "as-written": "nothing",
-    "biased": "threshold of the sigmoid half a step below zero",
+    "biased": "threshold of the sigmoid at the sum $-\\tfrac12$",
     "mirrored": "smallest $\\lvert s\\rvert$ by the softmax, sign by the sigmoid",
     "repaired": "threshold, read-off times $2^n$, positions hidden from the experts",
     "fused": "as repaired, read-off inside expert $n$",
