@@ -2,8 +2,8 @@
 
 A verdict is a label, which may end in a condition (`holds if ...`) and in a note after a colon. `tight` is 5 points,
 or .05 nat for an entropy; `loose` is three times that. A mean is close to a number if they are less than `tight`
-apart, and entropies less than half the stated one too. All intervals are 95 % Student-t intervals, and none is cut to
-the metric's range.
+apart, and entropies less than half the stated one too. Intervals of means are 95 % Student-t intervals, and none is
+cut to the metric's range.
 
 A number is judged by the first line that fits:
 
