@@ -160,7 +160,7 @@ def first_before(k: int, d_model: int) -> str:
 def printed_often(d_model: int) -> str:
     """How the paper's table contradicts those claims: at most one of its values is right."""
     values = ", ".join(f"{paper_value(first_before(k, d_model)):g}" for k in KS)
-    return f"by the paper's own table, which prints {values} for an entropy that depends on the prompt alone"
+    return f"by the paper's own table, where at most one of {values} can be right: K has no part in this entropy yet"
 
 
 # Word problems
