@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from cot2lib.specs import GRPOSpec
-from cot2lib.specs.profiles import PROFILES
+from cot2lib.specs.profiles import PROFILES, TEN
 from cot2lib.study import grpo_mts, policies, sweeps
 from cot2lib.study.book import letter
 from cot2lib.study.book.ledger import KINDS
@@ -128,6 +128,8 @@ def test_commands_make_the_runs_of_their_findings(known):
         _, _, chapter, _, profile, *where = shlex.split(command)
         runs |= set(sweeps.where(sweeps.of_chapter(chapter, profile), where[1:]))
     assert runs >= set(explaining("paper"))
+    arrows = [sweeps.sweep(name, "paper", TEN, d_model=[16]) for name in ("budgets", "other_prompt")]
+    assert runs >= {run for some in arrows for run in some if run.supervision.ties == "minus-first"}, "B above 1"
     by_id = known["command"]
     assert by_id["main-prosqa-cot2"].startswith("cot2 run search --profile paper")
     assert re.findall(r"`(pytest .+?)`", PAGE) == [by_id["sample-complexity-ratio"], by_id["read-off"]]

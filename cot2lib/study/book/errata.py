@@ -12,7 +12,7 @@ ENTRY = re.compile(
     re.M,
 )
 CHAPTER = re.compile(r"\.\./notebooks/(\w+)\.ipynb")
-CAPTION = "Errata, their places in the paper, and the chapters that show them."
+CAPTION = "Errata, their places in the paper or its code, and chapters on them."
 
 
 def label(entry: re.Match) -> str:
@@ -24,7 +24,7 @@ def entries(page: str) -> pd.DataFrame:
     """A row for each entry: its place in the paper, a link to it, and links to the chapters that its text names."""
     return pd.DataFrame(
         {
-            "in the paper": entry["place"],
+            "place": entry["place"],
             "what is wrong": f"{{ref}}`{entry['title']} <{label(entry)}>`",
             "chapters": ", ".join(
                 f"{{doc}}`/notebooks/{name}`" for name in dict.fromkeys(CHAPTER.findall(entry["text"]))
