@@ -15,7 +15,7 @@ the geometric mean instead, the product to the power 1/K. Its expectation under 
 one, and its gradient gives each token of a thought 1/K of the answer's weight. Both are here, and a third
 form that clips every draw on its own. Where the authors' code differs: it divides the logits by K as well
 (`MTS(k, temperature=k)`), it leaves dropout on in the current policy alone, so that ratios differ from
-one at equal weights, and it keeps no gradient of the answer step's KL.
+one at equal weights, and it keeps no gradient of the KL.
 """
 
 import torch
