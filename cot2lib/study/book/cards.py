@@ -46,6 +46,7 @@ ERRATA = {  # labels of what the errata say of a claim
     "gamma-direction": "scale", "curriculum-no-gain": "curriculum", "rl-consistent": "gains",
     "rl-mnns-smaller": "gains",
 }  # fmt: skip
+AGAIN = {"run": "--retrain", "collect": "--replace"}  # without which commands leave recorded runs as they are
 CIRCLE = "{ref}`the sums on a circle <play-circle>`"
 CONSTRUCTED = {f"prop:{name}" for name in (
     "construction", "RotationSingleAttn", "moe-onehot", "partial-sum-experts", "read-off-expert",
@@ -80,7 +81,7 @@ def card(claim: str, rows: Sequence[tuple], read: Read) -> str:
     words = in_words(row.verdict)
     shown = next(row for row in rows if row.profile == profile)
     runs = picture(lines, (shown.predicted_low, shown.predicted_high)) if lines else None
-    epochs = ", best epochs" if shown.judged == "best" else ""
+    epochs = ", best evaluations" if shown.judged == "best" else ""
     parts = [
         f"**The paper:** {_sentence(claim)}. {_verdict(words)}",
         f"**What is wrong, and what is still true:** {{ref}}`erratum-{ERRATA[claim]}`." if claim in ERRATA else "",
@@ -123,7 +124,7 @@ def _sentence(claim: str) -> str:
 def _ours(row: tuple) -> str:
     said = [] if pd.isna(row.last) else [KINDS[row.id].ours(row)]
     if row.judged == "best":
-        said.append(f"best epochs {row.best:.1f}")
+        said.append(f"best evaluations {row.best:.1f}")
     return f"**Ours, {_whose(row)}:** {', '.join([*said, f'{row.seeds} seeds'])}."
 
 
@@ -147,7 +148,7 @@ def _judged(row: tuple) -> str:
         )
     if pd.notna(row.split_half):
         said.append(
-            "With the best epoch chosen on one half of the held-out questions, the accuracy on the other half is "
+            "With the best evaluation chosen on one half of the held-out questions, the accuracy on the other half is "
             f"{row.split_half:.1f} %."
         )
     return " ".join(said)
@@ -163,7 +164,10 @@ def _seen(claim: str) -> str:
 
 def _made(row: tuple, hours: float, rewarded: bool) -> list[str]:
     """The command, in a box that copies it, and what the runs took."""
-    parts = ["**Make it again:**", f"```bash\n{row.command}\n```"] if isinstance(row.command, str) else []
+    told = re.sub(
+        r"(cot2 (run|collect) \w+ --profile \w+)", lambda found: f"{found[1]} {AGAIN[found[2]]}", str(row.command)
+    )
+    parts = ["**Make it again:**", f"```bash\n{told}\n```"] if isinstance(row.command, str) else []
     if hours:
         without = ", without the training of the models that they start from" if rewarded else ""
         parts.append(f"These runs took {hours:.2f} core-hours{without}.")

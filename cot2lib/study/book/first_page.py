@@ -56,7 +56,7 @@ def in_short() -> str:
         f"The authors' recipe on sums puts CoT2 above discrete thoughts at *d* = 32 "
         f"{_card('convergence-2l2h', every)}, {_card('main-mnns-cot2', ours('main-mnns-cot2'))} against "
         f"{_card('main-mnns-discrete', ours('main-mnns-discrete'))}.",
-        f"Its prompts {{ref}}`without arrows <erratum-arrow>` cost CoT2 {lost:.0f} points at *d* = 16.",
+        f"Its prompts {{ref}}`without arrows <erratum-arrow>` cost full-budget CoT2 {lost:.0f} points at *d* = 16.",
         f"Its rewarded discrete models {_card('grpo-improves', 'gain')} on average {ends(lifts, 0)} points "
         f"(paper: {ends(printed, 0)}).",
         f"CoT2 needs {{ref}}`no look-ahead <local-steps>`: {local[0]} if steps see one thought and one digit, "
@@ -65,7 +65,7 @@ def in_short() -> str:
         f"{_card('construction', 'conditions')}.",
         f"Our recipe brings CoT2 to {of_all_hops():.1f} % on ProsQA; the stated one reaches "
         f"{_card('main-prosqa-cot2', ours('main-prosqa-cot2'))}, not {paper_value('main-prosqa-cot2'):g} %, and "
-        f"leaves ProntoQA at {_card('main-prontoqa-cot2', 'chance')}.",
+        f"{_card('main-prontoqa-cot2', 'chance')} on ProntoQA.",
     ]
     return " ".join(sentences).replace(" %", "\N{NO-BREAK SPACE}%")
 
@@ -91,7 +91,7 @@ def favoured() -> str:
     ours, each = (f"{lead:.0f}" for lead in leads)
     return (
         f"Our recipe favours CoT2: on graphs of four hops with names drawn anew it leads by {ours} points, and by "
-        f"{each} if each method has the best of the settings tried ({{numref}}`tab-chosen`)."
+        f"{each} if each method has the best of the settings tried on both ({{numref}}`tab-chosen`)."
     )
 
 

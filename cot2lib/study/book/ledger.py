@@ -123,7 +123,7 @@ def claims_table(rows: pd.DataFrame) -> pd.DataFrame:
         measured = dict(zip(both["profile"], is_measured(both)))
         row = quick if not measured[SETTLED] and measured["quick"] else settled
         value, word = ours(row), settled.group or "no claim"
-        notes = [f"best epochs {row.best:.1f}"] * (row.judged == "best")
+        notes = [f"best evaluations {row.best:.1f}"] * (row.judged == "best")
         notes += ["quick recipe"] * bool(value and row.profile != SETTLED and row.seeds)
         found.append(
             {

@@ -34,7 +34,7 @@ SAID: dict[str, Callable[[object], str]] = {
     "embedding": "{} embeddings".format,
 }
 COLUMNS = {
-    "last": "last epoch", "best": "best epoch", "before": "what it starts from",
+    "last": "last epoch", "best": "best evaluation", "before": "what it starts from",
     "curve_mean": "mean over training", "gain": "gained by reward",
     "lost": "lost since the best epoch", "base_lost": "lost since the best epoch by base decoding",
     "base_best": "best epoch by base decoding", "base_before": "before reward",
