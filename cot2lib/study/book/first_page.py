@@ -53,11 +53,11 @@ def in_short() -> str:
     local = [f"{accuracy:.1f} %" for accuracy in of_local_steps()]
     lost = arrow.outcomes(arrow.read()).set_index("id").loc["full-16", "mean"]
     sentences = [
-        f"The authors' recipe on sums puts CoT2 above discrete thoughts at *d* = 32 "
-        f"{_card('convergence-2l2h', every)}, {_card('main-mnns-cot2', ours('main-mnns-cot2'))} against "
+        f"CoT2 (authors' recipe) beats discrete thoughts on sums at *d* = 32 {_card('convergence-2l2h', every)}, "
+        f"{_card('main-mnns-cot2', ours('main-mnns-cot2'))} against "
         f"{_card('main-mnns-discrete', ours('main-mnns-discrete'))}.",
-        f"Its prompts {{ref}}`without arrows <erratum-arrow>` cost full-budget CoT2 {lost:.0f} points at *d* = 16.",
-        f"Its rewarded discrete models {_card('grpo-improves', 'gain')} on average {ends(lifts, 0)} points "
+        f"Prompts {{ref}}`without arrows <erratum-arrow>` cost it {lost:.0f} points at *d* = 16 (full budget).",
+        f"Reward {_card('grpo-improves', 'lifts')} discrete models of sums on average by {ends(lifts, 0)} points "
         f"(paper: {ends(printed, 0)}).",
         f"CoT2 needs {{ref}}`no look-ahead <local-steps>`: {local[0]} if steps see one thought and one digit, "
         f"discrete thoughts {local[1]} (our recipe).",
