@@ -74,7 +74,7 @@ def by_limit(table: pd.DataFrame, finding: str = "") -> look.Shown:
     """Accuracy by the limit on a response: as the paper prints it, and what our runs come to, sampled and greedy."""
     name = MODELS[table["model"].iloc[0]]
     rows = pd.DataFrame(product(PAPER_LIMITS, CLAIMED), columns=["limit", "model"])
-    parts = {"paper: Qwen3-0.6B, one run": rows.assign(right=[*starmap(printed, rows.to_numpy())])}
+    parts = {"paper: Qwen3-0.6B, one run each": rows.assign(right=[*starmap(printed, rows.to_numpy())])}
     parts |= {f"ours: {name}, {how}": part for how, part in outcomes(table).groupby("answers", observed=True)}
     data, apart = told_apart(pd.concat([part.assign(panel=title) for title, part in parts.items()]), "model")
     figure, axes = look.panels(1, 3, height=3.3)
