@@ -41,7 +41,9 @@ def test_in_short_says_the_numbers_of_the_ledger_and_leads_to_cards(known, read)
         assert f"{{ref}}`{known.loc[claim, 'last']:.1f} % <claim-{claim}>`" in said
     runs = lambda claim: [line.values for line in KINDS[claim].drawn(claim, "paper", read)]
     assert all((gap > 0).all() for gap in runs("convergence-2l2h")) and "{ref}`on every seed <" in said
-    low, high, *paper = map(int, re.search(r"(\d+) to (\d+) points \(paper: (\d+) to (\d+)\)", said).groups())
+    low, high, *paper = map(
+        int, re.search(r"(\d+)–(\d+) points \(authors' recipe; paper: (\d+)–(\d+)\)", said).groups()
+    )
     gains = [mean_interval(gap).mean for gap in runs("grpo-improves")]
     assert (low, high) == (round(min(gains)), round(max(gains))) and min(gains) > paper[1]
     kept, lost = map(float, re.search(r"look-ahead[^:]*: ([\d.]+) % if .* thoughts ([\d.]+) %", said).groups())
