@@ -6,16 +6,15 @@ import pandas as pd
 
 from cot2lib import runs
 from cot2lib.runs import records
-from cot2lib.specs.profiles import SEEDS, TWENTY
+from cot2lib.specs.profiles import TWENTY
 from cot2lib.study import arrow, frame, graph_runs, graphs, look, report, sweeps
 from cot2lib.study.book import overview
-from cot2lib.study.book.ledger import KINDS, STATEMENTS, of_records, reading_records
+from cot2lib.study.book.ledger import KINDS, PROFILES, STATEMENTS, of_records, reading_records
 from cot2lib.study.claims.kinds import SETTLED
 from cot2lib.study.controls import steps
 from cot2lib.study.graph_runs import BOTH
 from cot2lib.study.judge import AGREES
 from cot2lib.study.printed import GAINS, gains, paper_value
-from cot2lib.study.prosqa import draw as prosqa
 from cot2lib.study.prosqa import runs as whole
 from cot2lib.study.report import ends
 from cot2lib.study.sweeps import methods
@@ -41,7 +40,7 @@ def curves(panel: str) -> look.Shown:
 def in_short() -> str:
     """Whether the paper holds, in one paragraph of MyST whose words lead to cards."""
     rows = of_records()
-    settled = rows[rows["profile"] == SETTLED].set_index("id")
+    settled, quick = (rows[rows["profile"] == profile].set_index("id") for profile in PROFILES)
     ours = lambda claim: f"{settled.loc[claim, 'last']:.1f} %"
     leads = [
         line.values > 0 for line in KINDS["convergence-2l2h"].drawn("convergence-2l2h", SETTLED, reading_records())
@@ -63,8 +62,8 @@ def in_short() -> str:
         f"CoT2 needs {{ref}}`no look-ahead <local-steps>`: {local[0]} if steps see one thought and one digit, "
         f"discrete thoughts {local[1]} (our recipe).",
         f"{SOME[repaired].capitalize()} of {len(STATEMENTS)} theoretical statements need "
-        f"{_card('construction', 'conditions')}.",
-        f"Our recipe brings CoT2 to {of_all_hops():.1f} % on ProsQA (*d* = 64); the stated one reaches "
+        f"{_card('construction', 'repair or conditions')}.",
+        f"Our recipe brings CoT2 to {quick.loc['main-prosqa-cot2', 'last']:.1f} % on ProsQA; the stated one reaches "
         f"{_card('main-prosqa-cot2', ours('main-prosqa-cot2'))}, not {paper_value('main-prosqa-cot2'):g} %, and "
         f"{_card('main-prontoqa-cot2', 'chance')} on ProntoQA.",
     ]
@@ -75,12 +74,6 @@ def of_local_steps() -> list[float]:
     """Accuracy (%) of CoT2 and of discrete chain of thought whose steps see one digit alone, d = 32."""
     cells = (steps.numbers(steps.Cell(method, "strict")) for method in ("csft", "discrete"))
     return [float(frame.tidy(runs.recorded(cell))["last"].mean()) for cell in cells]
-
-
-def of_all_hops() -> float:
-    """How many of the published questions of ProsQA our CoT2 answers (%)."""
-    asked = frame.at(prosqa.answers(prosqa.tested(SEEDS)), questions=prosqa.ALL, method="CoT2")
-    return float(asked["strict"].mean())
 
 
 @cache
