@@ -46,7 +46,7 @@ Executed in {seconds} s: {facts}.
 
 ```bash
 {run}
-{run} -p retrain True  # trains its runs first, by the quick recipe
+{run} -p retrain True  # trains runs first, by the quick recipe
 {run} -p retrain True -p profile paper  # by the authors' recipe instead
 ```
 

@@ -53,7 +53,7 @@ def by_hops(rows: pd.DataFrame) -> Shown:
     wide = rows.query("questions == @ALL").pivot_table("strict", "seed", "method", observed=True)
     behind = wide.drop(columns="CoT2").mean().idxmax()
     finding = (
-        f"CoT2 answers {wide['CoT2'].mean():.1f} % of the published questions on average, {behind} "
+        f"CoT2 answers {wide['CoT2'].mean():.1f} % of the published validation questions on average, {behind} "
         f"{wide[behind].mean():.1f} %."
     )
     paper = lambda method, questions: graphs.stated("ProsQA", method) if questions == ALL else None
