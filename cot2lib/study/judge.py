@@ -193,7 +193,7 @@ def loneliness(values: Values, stated: float) -> float:
 
 
 def outcomes(values: Values, stated: float, unit: Unit) -> str:
-    """The two groups that runs end in, their shares, and where a number lies, in a sentence; "" where there is one.
+    """The two groups that runs form, their shares, and where a number lies, in a sentence; "" where there is one.
 
     Groups lie `loose` apart, and each is narrower than the gap between them.
     """
@@ -207,7 +207,7 @@ def outcomes(values: Values, stated: float, unit: Unit) -> str:
     place = f"the {within[0]} group" if within else "neither"
     mean = describe(many.mean(), np.nan, np.nan, unit.digits)
     return (
-        f"Runs end in two groups: {len(many)} at {ends(many, unit.digits)} {unit.name} (mean {mean}), and {len(few)} "
+        f"Runs form two groups: {len(many)} at {ends(many, unit.digits)} {unit.name} (mean {mean}), and {len(few)} "
         f"({share(len(few), len(values))}) at {ends(few, unit.digits)}. The paper's number is in {place}."
     )
 

@@ -180,7 +180,7 @@ def test_card_and_listing_without_runs_of_the_authors_recipe_show_the_quick_ones
 
 def test_halves_are_asked_whether_our_recipe_reaches_them(rows, page):
     halves = [claim for claim, kind in KINDS.items() if isinstance(kind, HalfStated)]
-    assert len(ledger.halves_table(rows)) == len(halves) == page.count("**Can the method reach it by our recipe?**")
+    assert len(ledger.halves_table(rows)) == len(halves) == page.count("**Does our recipe reach it on average?**")
 
 
 # Pictures

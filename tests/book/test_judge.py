@@ -109,7 +109,7 @@ def test_outcomes_are_two_groups_far_apart():
     values = [34.3, 75.8, 65.3, 34.6, 70.0]
     said = outcomes(values, 49.0, POINTS).replace("\N{NO-BREAK SPACE}", " ")
     assert said == (
-        "Runs end in two groups: 3 at 65.3 to 75.8 points (mean 70.4), and 2 (40 % [5, 85]) at 34.3 to 34.6. "
+        "Runs form two groups: 3 at 65.3 to 75.8 points (mean 70.4), and 2 (40 % [5, 85]) at 34.3 to 34.6. "
         "The paper's number is in neither."
     )
     assert outcomes(values, 67.0, POINTS).endswith("in the higher group.")

@@ -85,7 +85,7 @@ def card(claim: str, rows: Sequence[tuple], read: Read) -> str:
     parts = [
         f"**The paper:** {_sentence(claim)}. {_verdict(words)}",
         f"**What is wrong, and what is still true:** {{ref}}`erratum-{ERRATA[claim]}`." if claim in ERRATA else "",
-        f"**Can the method reach it by our recipe?** {plain(row.reached)}." if isinstance(row.reached, str) else "",
+        f"**Does our recipe reach it on average?** {plain(row.reached)}." if isinstance(row.reached, str) else "",
         *dict.fromkeys(_ours(row) for row in rows if row.seeds),
         *([f"Run by run, {_whose(shown)}{epochs}:", runs.figure] if runs else []),
         _judged(shown),
@@ -167,7 +167,8 @@ def _made(row: tuple, hours: float, rewarded: bool) -> list[str]:
     told = re.sub(
         r"(cot2 (run|collect) \w+ --profile \w+)", lambda found: f"{found[1]} {AGAIN[found[2]]}", str(row.command)
     )
-    parts = ["**Make it again:**", f"```bash\n{told}\n```"] if isinstance(row.command, str) else []
+    again = "Check" if told.startswith("pytest") else "Train"
+    parts = [f"**{again} again:**", f"```bash\n{told}\n```"] if isinstance(row.command, str) else []
     if hours:
         without = ", without the training of the models that they start from" if rewarded else ""
         parts.append(f"These runs took {hours:.2f} core-hours{without}.")
@@ -200,7 +201,8 @@ def hangs_on(claim: str, verdict: str, lines: list[Drawn], read: Read) -> list[s
     judged = lambda values, unit: group(judge.number_verdict(values, line.stated, number.paper_runs, unit))
     units = [replace(unit, tight=factor * unit.tight, share=factor * unit.share) for factor in MARGINS]
     other = {one: found for one in units if (found := judged(line.values, one)) != word}
-    told = "; ".join(f"{one.text(one.margin(line.stated))}: {found}" for one, found in other.items())
+    margin = lambda one: replace(one, name=number.unit.name).text(one.margin(line.stated))
+    told = "; ".join(f"{margin(one)}: {found}" for one, found in other.items())
     return [
         judge.outcomes(line.values, line.stated, unit),
         _seeds(word, lines, lambda seed: judged(line.values.drop(seed), unit)),

@@ -217,7 +217,7 @@ CODED: dict[str, Kind] = {
     "gamma-direction": Statement(theorems.gamma_direction, "tests/thoughts/test_dirichlet.py"),
     "optimum-min3-max2": Fact(partial(simple_optimum, FIVE_DIGITS), NEARLY_ALL),
     "rl-consistent": Fact(smallest_gain, 0.0, falls),
-    "rl-mnns-smaller": Fact(gain_beside_mnns, 0.0, lambda: "by the paper's own tables"),
+    "rl-mnns-smaller": Fact(gain_beside_mnns, 0.0, lambda: "by the mean gains of the paper's own tables"),
     "entropy-uniform": Uniform("csft", "one_layer: method == 'CoT2' and d_model == 32", (2, 3)),
     "grpo-k-moderate": Parts(
         "grpo_mts", {"accuracy": mts(((3, 1), (3, 6)), "best"), "entropy left": mts(((3, 1), (6, 3)), "entropy")}

@@ -12,7 +12,7 @@ from cot2lib.study import judge as rules
 from cot2lib.study.claims.kinds import SETTLED, Drawn, OfRuns, measured, noted, of_profile, scale, span
 from cot2lib.study.claims.queries import Read
 from cot2lib.study.frame import NAMES
-from cot2lib.study.judge import POINTS, Unit
+from cot2lib.study.judge import PERCENTS, POINTS, Unit
 
 # What tells the sides and cells of a comparison apart, by column, in a reader's words.
 SAID: dict[str, Callable[[object], str]] = {
@@ -112,7 +112,7 @@ class Direction(Compared):
         sure = rules.significant(gaps) if verdict == rules.PART else [False] * len(gaps)
         turned = [interval.high < 0 for interval in intervals]
         known = names() if any(sure) or any(turned) else []
-        named = lambda chosen: "; ".join(label for label, one in zip(known, chosen) if one)
+        named = lambda chosen: " and ".join(label for label, one in zip(known, chosen) if one)
         notes = {"significant for ": named(sure), "the interval is below zero for ": named(turned), "if ": self.given}
         said = ", ".join(word + note for word, note in notes.items() if note)
         return noted(verdict, said), gaps[min(range(len(gaps)), key=lambda place: intervals[place].low)]
@@ -121,10 +121,13 @@ class Direction(Compared):
 @dataclass(frozen=True)
 class NoGain(Compared):
     """A claim that one thing does not better another: of each cell the one without gain first; the interval that ends
-    highest decides."""
+    highest decides. Read as `given` says."""
+
+    given: str = ""
 
     def judged(self, gaps: Sequence[pd.Series], names: Callable[[], list[str]]) -> tuple[str, pd.Series]:
-        return rules.no_gain_verdict(gaps, self.unit), max(gaps, key=lambda gap: mean_interval(gap).high)
+        verdict = noted(rules.no_gain_verdict(gaps, self.unit), self.given and f"if {self.given}")
+        return verdict, max(gaps, key=lambda gap: mean_interval(gap).high)
 
 
 @dataclass(frozen=True)
@@ -165,13 +168,13 @@ class Reaches(OfRuns):
         return {"seeds": min(map(len, readings)), **shown, "verdict": verdict}
 
     def drawn(self, claim: str, profile: str, read: Read) -> list[Drawn]:
-        (unit, factor, top), tables = scale("last"), [read(query, profile) for query in self.queries]
+        (_, factor, top), tables = scale("last"), [read(query, profile) for query in self.queries]
         tables = [rows for rows in tables if not rows.empty]
         lines = zip(map(", ".join, apart([_words(rows) for rows in tables])), tables)
-        return [Drawn(label, factor * rows["last"], top, unit, (rows,), (0.0, top)) for label, rows in lines]
+        return [Drawn(label, factor * rows["last"], top, PERCENTS, (rows,), (0.0, top)) for label, rows in lines]
 
     def ours(self, row) -> str:
-        return measured(row, POINTS)
+        return f"highest mean {measured(row, POINTS)}"
 
 
 # Labels

@@ -188,6 +188,14 @@ class Number(OfRuns):
 
 
 @dataclass(frozen=True)
+class OfOurs(Number):
+    """A number of models of our recipe, which the profile `quick` trains under either."""
+
+    def row(self, claim: str, profile: str, read: Read) -> dict:
+        return super().row(claim, profile, read) | command(self.chapter, "quick")
+
+
+@dataclass(frozen=True)
 class OfStart(Number):
     """A number of the models that policy gradients start from, at the evaluation before any step.
 

@@ -7,7 +7,7 @@
 | number, start      | the runs                | -                        | the reading that is meant  |
 | gain               | the runs                | the claim it is since    | -                          |
 | half stated        | by what the paper says  | by our recipe            | the reading that is meant  |
-| untested           | the runs                | -                        | why there is no verdict    |
+| untested (start)   | the runs                | -                        | why there is no verdict    |
 | direction, no gain | what is above           | what is below, or `above` | the reading that is meant |
 | reaches            | each way to read it     | -                        | -                          |
 | any other          | `coded` has the claim   | -                        | -                          |
@@ -23,7 +23,7 @@ from itertools import product
 
 from cot2lib.study.claims.coded import CODED, REFUTED
 from cot2lib.study.claims.comparisons import Cell, Direction, NoGain, Reaches
-from cot2lib.study.claims.kinds import HalfStated, Kind, Number, OfStart, Setting
+from cot2lib.study.claims.kinds import HalfStated, Kind, Number, OfOurs, OfStart, Setting
 from cot2lib.study.printed import claims
 
 CHANCE = {"prosqa": 0.5, "prontoqa": 0.5}  # of a guess between two options, by task
@@ -63,8 +63,9 @@ MADE: dict[str, Callable[[tuple], Kind]] = {
     "start": lambda row: number(row, OfStart, refuted=REFUTED.get(row.Index, str)),
     "half stated": lambda row: number(row, HalfStated, best=row.below),
     "untested": lambda row: number(row, untested=row.given, given=""),
+    "untested start": lambda row: number(row, OfOurs, untested=row.given, given=""),
     "direction": lambda row: Direction(*cells(row), given=row.given),
-    "no gain": lambda row: NoGain(*cells(row)),
+    "no gain": lambda row: NoGain(*cells(row), given=row.given),
     "reaches": lambda row: Reaches(
         row.chapter, [query for part in row.above.split("; ") for (query,) in filled((part,), row.over)]
     ),

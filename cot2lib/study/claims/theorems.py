@@ -24,7 +24,7 @@ MEANS = 64  # random alphas on which the claim on gamma is checked
 TOKENS = 12
 LOGIT_SCALE = 3.0
 SATURATION = (1.0, 4.0, 16.0, 64.0)  # growing sharpness, at whose end a softmax is saturated
-THRESHOLD = "is given a threshold between -1 and 0"
+THRESHOLD = "is given a threshold between the sums -1 and 0"
 
 
 # Sampled thoughts (Sections 4.2 and 5.2)
@@ -80,7 +80,7 @@ def sample_complexity_ratio() -> Verdict:
                 assured = steps <= 2 or rate <= 1 / estimators.printed_bound(k)
                 printed &= kept
                 corrected &= (kept or not assured) and 1 - 2 * ROUNDING <= found <= estimators.tight_bound(k, steps)
-    return Verdict(printed, corrected, "m <= 2, or chains are contractive")
+    return Verdict(printed, corrected, "m <= 2, or chains contract fast enough")
 
 
 def sample_complexity_rate() -> Verdict:
