@@ -2,13 +2,13 @@
 # make test      lint, tests, chapters under nbval with short live trainings (some tests need node)
 # make lint      ruff, its formatter and mypy
 # make thorough  the long tests, and every page of the book that `make book` has built (needs npm and Chromium)
-# make fresh     retrain chapters from nothing: CHAPTERS="csft budget" PROFILE=paper; RESUME=1 goes on
+# make fresh     train a profile's runs of chapters from nothing: CHAPTERS="csft budget" PROFILE=paper; RESUME=1 goes on
 # make gpu       on a machine with a GPU, by its own Python: tests, then every chapter; GPU="profile=paper retrain=True"
-#                WHOLE=1 instead trains all of the paper's runs and judges the ledger by them; GPU="workers=4"
+#                WHOLE=1 trains the authors' recipe instead and judges the ledger by it; GPU="workers=4"
 # make pdf       print the built book into _build/cot2-book.pdf (needs Chromium)
 # make results   write what the README says of the records, and the golden files: read the difference
 # make release   build wheel, sdist, HTML and PDF into dist, and tag them; VERSION=0.2.0 also writes and commits it
-# make clean     remove what was built and trained afresh (not the environment, nor the store build/runs)
+# make clean     remove what was built and trained afresh (not the environment, build/runs and build/gpu)
 
 PYTHON ?= python3
 JOBS ?= $(shell env -u OMP_NUM_THREADS nproc 2>/dev/null || echo 2)

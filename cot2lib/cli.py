@@ -86,7 +86,7 @@ def _parser() -> argparse.ArgumentParser:
         made.set_defaults(command=function, again=again)
         return made
 
-    command("list", _list, "which runs each chapter stands on, and which are recorded")
+    command("list", _list, "how many runs each chapter stands on, and how many are recorded")
     _add_training(command)
     _add_study(command)
     return parser
@@ -111,11 +111,11 @@ def _add_training(command: Callable) -> None:
     for parser in (run, slurm):
         parser.add_argument("chapter", help="chapter whose runs to train")
         _training(parser)
-        threads = "CPU threads of each worker (default: all; torch's own steps: 1)"
+        threads = "CPU threads of each worker (default: all; with several workers or torch's own steps: 1)"
         parser.add_argument("--threads", type=count, help=threads)
         engine = "auto: the fused one where it applies"
         parser.add_argument("--engine", default="auto", choices=("auto", "torch"), help=engine)
-        most = "most trainings side by side (default: 16 on a CPU, as many as fit on a GPU)"
+        most = "most trainings side by side (default: 16 on a CPU, what half of a GPU's memory holds)"
         parser.add_argument("--stack", type=count, help=most)
         parser.add_argument("--retrain", action="store_true", help="also train runs that have a shipped record")
     run.add_argument("--workers", type=count, default=1, help="processes that share the stacks (default: 1)")
@@ -136,11 +136,11 @@ def _add_training(command: Callable) -> None:
 def _add_study(command: Callable) -> None:
     collect = command("collect", _collect, "merge the local store into the shipped records")
     collect.add_argument("chapter", help="chapter whose runs to collect")
-    measure = command("measure", _measure, "measure a shipped table anew on trained models")
+    measure = command("measure", _measure, "measure a shipped table anew")
     measure.add_argument("name", help="the table (CONTRIBUTING.md)")
     for parser in (collect, measure):
         _profile(parser)
-        parser.add_argument("--out", type=Path, help="folder to write to (default: the package's records)")
+        parser.add_argument("--out", type=Path, help="folder to write to (default: the records)")
     sources = "stores, or folders of records, made elsewhere"
     collect.add_argument("--source", type=Path, nargs="+", default=[], help=sources)
     collect.add_argument("--replace", action="store_true", help="prefer newer results to shipped ones")
@@ -151,8 +151,9 @@ def _add_study(command: Callable) -> None:
     chapters.add_argument("--out", type=Path, help="folder for executed copies (default: build/executed)")
     chapters.add_argument("--workers", type=count, default=1, help="chapters executed side by side (default: 1)")
 
-    ledger = command("ledger", _ledger, "every number of the paper beside our records, with a verdict")
-    ledger.add_argument("--csv", type=writable, metavar="FILE", help="write the whole ledger as CSV")
+    ledger = command("ledger", _ledger, "the paper's claims next to our measurements, with verdicts")
+    whole = "write all rows, also of what was not measured, as CSV"
+    ledger.add_argument("--csv", type=writable, metavar="FILE", help=whole)
 
     prosqa = command("prosqa", _prosqa, "let the shipped models answer the questions of a ProsQA file")
     prosqa.add_argument("file", type=Path, help="JSON file as COCONUT publishes them")

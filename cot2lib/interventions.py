@@ -2,8 +2,8 @@
 
 `thought` lets models of one shape think about their held-out inputs. `edits` replaces the last thought of each, or the
 prompt before it; `Thinking.answered` gives the answers. A state is an *ancestor* if the right answer is reached from
-it (`supervision.ancestors`); on numbers its mirror counts too, because a sum with every sign reversed has the same
-answer. Every edit is evaluated on the inputs that it can change. An edit feeds in place of the last thought:
+it (`supervision.ancestors`); on numbers its mirror counts too, because reversed signs give the same absolute
+sum. Every edit is evaluated on the inputs that it can change. An edit feeds in place of the last thought:
 
 * `swap`: the thought of another input, whose frontier continues to another answer;
 * `ancestors`, `one side`: the thought without a share of the ancestors' weight, with mirrors or without;
@@ -11,7 +11,7 @@ answer. Every edit is evaluated on the inputs that it can change. An edit feeds 
 * `direction`: the thought moved as far as by `ancestors`, in a random direction;
 * `inserted`: the thought with some weight on a state that no walk reaches, whose answer would be smaller by 2;
 * `mean`, `noise`, `zero`: the mean of all thoughts, noise of the same norm, nothing;
-* `early digit`, `late digit`: the same thought; one of the prompt's first digits changes, or its last.
+* `early digit`, `late digit`: the same thought; a digit of the prompt before its last changes, or the last.
 
 `earlier` exchanges any thought, or removes ancestors or other states from it; later thoughts are then computed from it
 (`Thinking.recomputed`) or kept.

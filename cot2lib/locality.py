@@ -1,8 +1,8 @@
 """Masks on attention that keep each step local: it reads the thought before it and its own part of the prompt.
 
-A run trains and is evaluated under such a mask if its supervision says so (`Supervision.sees`). A frontier can be
-computed under it, because it follows from the frontier before and the step's own digit. A discrete path cannot: its
-first token has to lead to an answer that depends on all digits. The paper has no such runs.
+A run trains and is evaluated under such a mask if its supervision says so (`Supervision.sees`). On sums a frontier
+can be computed under it, because it follows from the frontier before and the step's own digit. A discrete path cannot:
+its first token has to lead to an answer that depends on all digits. The paper has no such runs.
 """
 
 from collections.abc import Sequence

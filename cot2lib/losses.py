@@ -10,12 +10,12 @@ GRPO (paper, section 5): every step of a rollout holds draws. These are the K to
 answer token, or one point of a simplex. Their log-densities under the current (new), the old and the
 reference policy give the policy ratio, the clipped surrogate and Schulman's estimate of the KL divergence.
 
-The likelihood ratio of a thought of K independent tokens is the product over its draws. The paper takes
-the geometric mean instead, the product to the power 1/K. Its expectation under the old policy is at most
-one, and its gradient gives each token of a thought 1/K of the answer's weight. Both are here, and a third
-form that clips every draw on its own. Where the authors' code differs: it divides the logits by K as well
-(`MTS(k, temperature=k)`), it leaves dropout on in the current policy alone, so that ratios differ from
-one at equal weights, and it keeps no gradient of the KL.
+The likelihood ratio of a thought of K independent tokens is the product over its draws. The paper takes the geometric
+mean instead, the product to the power 1/K. Its expectation under the old policy is at most one, and its gradient gives
+each token of a thought 1/K of the answer's weight. Both are here, and a third form that clips every draw on its own.
+Where the authors' code differs: by default it divides the logits by K (`MTS(k, temperature=k)`) and takes the product,
+it leaves dropout on in the current policy alone, so that ratios differ from one at equal weights, and it keeps no
+gradient of the KL.
 """
 
 import torch

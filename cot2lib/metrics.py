@@ -1,11 +1,12 @@
 """Intervals over seeds, and the worth of several samples of one model: pass@k and maj@k.
 
-A run is one draw of split, initialisation, data order and dropout together. So the spread over seeds covers all four.
+A run is one draw of split (unless `RunSpec.split` fixes it), initialisation, data order and dropout together. So the
+spread over seeds covers them all.
 Intervals are Student-t: with ten seeds the percentiles of resampled means would still be too narrow. They are cut to a
 metric's range only where the caller gives that range.
 
-Difference from the paper: it gives means of five runs, or single runs, without a spread. The authors' plots show a
-standard deviation.
+Difference from the paper: its numbers have no spread, and not all say of how many runs they are. Bands in the authors'
+plots are a standard deviation.
 """
 
 from collections.abc import Sequence

@@ -2,8 +2,8 @@
 
 The B best trajectories of an input, by the score F of their last state, are averaged step by step: alpha*_t(g) is the
 share of them that stand in state g after step t; the last step is one-hot on the answer. Nothing is enumerated:
-counting paths forward from the start and backward from the kept final states gives the exact shares in
-O(steps x states) per input, at any length.
+counting paths forward from the start and backward from the kept final states gives the shares in
+O(steps x states x branches) per input. A budget among more than 2^53 trajectories needs shared ties.
 
 The paper does not say which of equally good trajectories B cuts off. `ties` does:
 

@@ -17,9 +17,10 @@ the keys of `Visits`, so that a run does not depend on what it was stacked with,
 
 The rules here are controls. Each but `Frontier`, the hindsight target of the full budget, gives up something of it.
 `Frontier`, `DrawnState`, `FreshPath` and `Smoothed` differ in how many states a thought names. `Rotated` and `Renamed`
-keep the information and lose the order or the names; `Geometric` loses the counts. `Shuffled`, `WrongStates`,
-`Uniform` and `Arrow` keep none of it. These placebos follow the usual controls of probing and of chain of thought
-(random labels: Hewitt and Liang 2019, arXiv:1909.03368; filler tokens: Pfau et al. 2024, arXiv:2404.15758).
+keep the information and lose the order or the names; `Geometric` loses the counts. `Shuffled`, `Uniform` and `Arrow`
+keep nothing of the input's own, `WrongStates` its entropy. These four placebos follow the usual controls of probing
+and of chain of thought (random labels: Hewitt and Liang 2019, arXiv:1909.03368; filler tokens: Pfau et al. 2024,
+arXiv:2404.15758).
 """
 
 import dataclasses

@@ -1,8 +1,8 @@
 """Run specs: `run` trains what is missing, `load` gives trained models.
 
-Specs of one shape are stacked and trained together. Finished stacks go to the local store, and a
-spec that has a shipped record or a stored result is never trained again. A stack that was interrupted
-goes on as it was, whatever else is asked for.
+Specs of one shape are stacked and trained together. Finished stacks go to the local store. A spec that has a stored
+result, or a shipped record (without `retrain`), is not trained again. A stack that was interrupted goes on as it was,
+whatever else is asked for.
 """
 
 import time

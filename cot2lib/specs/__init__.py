@@ -1,8 +1,8 @@
-"""Runs as frozen data, which says everything that a trained model depends on, and nothing else.
+"""Runs as frozen data, which says all that a trained model and its evaluation depend on, but for rounding.
 
 `RunSpec` is the paper's supervised training (section 3): CSFT, discrete CoT, no-CoT, COCONUT's curriculum. `GRPOSpec`
 is its training by policy gradients (section 5), from a supervised start. `profiles` builds both by the table of
-recipes. The device and what a run was stacked with are no part of a spec: they do not change what is trained.
+recipes. The device and what a run was stacked with are no part of a spec: they change rounding alone.
 """
 
 from collections.abc import Sequence

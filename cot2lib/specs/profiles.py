@@ -1,14 +1,15 @@
 """The table of recipes, by which `spec` and `grpo` build runs: how every method is trained on every kind of task.
 
-Profile `paper` is the authors' recipe as far as known; on numbers `quick` trains the same models on the same data in
-about a core-minute. The paper's text and its public code disagree in places (weight decay, dropout, prompt and loss of
-each method). On numbers `paper` follows the code there, since the code made the numbers; `quick` has a larger
-batch, a higher and decaying learning rate and no regularisation.
+Profile `paper` is the authors' recipe as far as known; on numbers `quick` trains the same models on the same data in a
+few core-minutes at most. The paper's text and its public code disagree in places (weight decay, dropout, prompt and
+loss of each method). On numbers `paper` follows the code there, which presumably made the numbers; supervised runs by
+`quick` have batches of 64, a higher and decaying learning rate and no regularisation.
 
 On graphs the paper states batch, rate, optimiser and sizes; 50 passes over the data are COCONUT's. It says "no weight
 decay"; decay .01 and dropout .1 are what its public code for numbers leaves on. Both recipes for graphs score the
-outputs alone, as the paper's equations do. The quick one comes from a pilot study that tried two rates and two scales
-of embeddings, with CoT2 alone and on graphs that are not used here. It is the same for every method.
+outputs alone, as the paper's equations do. The quick one was chosen in a pilot study, by few runs of CoT2
+alone and on graphs that are not used here. It is the same for every method, but COCONUT's rate falls
+anew in each stage.
 """
 
 import difflib

@@ -3,7 +3,7 @@
 All questions that we drew from the published generator at five hops have one shape: an entity with two facts, five
 concepts in a chain, a property at its end, and a further concept and a property for each concept of the chain. One
 more concept, which nothing leads to, has an edge to the property in question. Names, the order of edges and signs are
-all that differs, so the shape is written down here: 26 nodes and 25 edges (24 under the first reading).
+all that differs, so the shape is written down here: 26 nodes and 25 edges (24 unless the reading is "sign").
 
 The paper's text and the published task differ in the question. Both readings are here, and a control of our own:
 

@@ -9,7 +9,7 @@ come in random order, and options in either order, so that degrees do not give t
 part, because the target is more often the deeper leaf (`cot2 measure questions` tests models where both are equally
 deep). The published graphs have 3 to 6 hops. We take four by default, their commonest number; `hops=None` gives the
 whole range, and a `mixture` sets the share of every number of hops, beyond six too. A new node that drew no parent
-draws again in nine of ten cases, so that there are as many sources as in the published graphs.
+draws again in nine of ten cases, so that sources are about as many as in the published graphs.
 """
 
 import hashlib

@@ -2,12 +2,13 @@
 """Questions about directed graphs: which of two nodes, or whether one node, is reached from a root.
 
 ProsQA and ProntoQA share this: how nodes get names, how a question is written as tokens, and which states a trajectory
-walks. A state is a name. An input asks for `hops` thoughts, one for each hop from the root, and then for the answer.
+walks. A state is a name. An input asks for one thought for each hop from the root (or as `waiting` says), then for the
+answer.
 
 The paper leaves most of this open. Our choices are fields, so that their effect can be measured:
 
 * `naming`: "age" names a node by its place in the order in which the graph grew, as the official files do, so that
-  names tell how deep a node lies. "once" draws names for every graph once, "fresh" draws them anew at every visit.
+  names hint at how deep a node lies. "once" draws names for every graph once, "fresh" draws them anew at every visit.
 * `grammar`: "pairs" has one position for an edge: the sum of the embeddings of the node that it leaves and of the node
   that it enters, where the first kind has tokens of its own. "sentences" writes prompts as the paper does, four tokens
   an edge. Outputs are one token a hop in both.

@@ -23,7 +23,7 @@ N = V / (eps^2 delta) suffices for probability 1 - delta. The paper's proof inse
 only V <= (1 - ||alpha_m||^2) (1 - (1 - 1/K)^m) holds, which grows with m towards the error of a single token.
 `failure` gives the exact probability for two tokens that never change. The printed N can be tested on it.
 
-A Dirichlet thought of concentration gamma has the moments of K = gamma + 1 tokens.
+A Dirichlet thought of concentration gamma has the mean and the covariance of K = gamma + 1 tokens.
 """
 
 import math

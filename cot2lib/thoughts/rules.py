@@ -10,8 +10,9 @@ rule of your own is a frozen dataclass that subclasses one of them, in a module 
         def __call__(self, state: State) -> Thought:
             return Thought((self.power * state.logits).softmax(-1))
 
-A rule trains where its thoughts are fed: by GRPO if it samples, and in supervised training under feeding="self" or
-"stages" if it does not. Under teacher forcing, the default, targets are fed, and the rule acts at evaluation alone.
+A rule trains where its thoughts are fed: by GRPO if it samples (`Base` also, under `GRPOSpec.mask`), and in supervised
+training under feeding="self" or "stages" if it does not. Under teacher forcing, the default, targets are fed, and the
+rule acts at evaluation alone.
 
 A rule must not keep or draw anything of its own: what it samples is a function of `State.draws`, so that a run does
 not depend on what it was stacked with.

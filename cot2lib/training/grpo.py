@@ -10,7 +10,7 @@ How this differs from GRPO as first published:
 1. An action is a thought of several draws or a point of a simplex, not one token; `cot2lib.losses` has its ratio.
 2. Every step of a trace weighs alike: the mean is over steps and rollouts, as the paper has it.
 3. The reward is the right answer alone; there is no format reward and no reward model.
-4. beta is 0 by default, as in the paper's MNNS runs.
+4. beta is 0 by default, as in most of the paper's runs.
 
 How it differs from the authors' code:
 
@@ -18,8 +18,8 @@ How it differs from the authors' code:
    dropout is on in the current policy alone. A recipe with dropout has it in the current policy alone here, too.
 2. The answer step's divergence has a gradient.
 3. Runs are evaluated before the first step, and by their own sampler, by base and by discrete decoding.
-4. The surrogate's value is zero by construction when every batch serves one update. So the share of failed rollouts
-   is logged as the loss.
+4. The surrogate's value is zero by construction when every batch serves one update without dropout. So the share of
+   failed rollouts is logged as the loss.
 
 As in the authors' code, thoughts are fed through the current embedding table, which so gets gradients.
 
