@@ -157,7 +157,8 @@ def _add_study(command: Callable) -> None:
 
     prosqa = command("prosqa", _prosqa, "let the shipped models answer the questions of a ProsQA file")
     prosqa.add_argument("file", type=Path, help="JSON file as COCONUT publishes them")
-    prosqa.add_argument("--naming", default="fresh", help="fresh: drawn names; age: node numbers (default: fresh)")
+    naming = "fresh, once: drawn names; age: node numbers (default: fresh)"
+    prosqa.add_argument("--naming", default="fresh", help=naming)
     prosqa.add_argument("--csv", type=writable, metavar="OUT", help="write a row for each method, seed and question")
 
 

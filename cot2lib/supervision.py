@@ -12,7 +12,7 @@ The paper does not say which of equally good trajectories B cuts off. `ties` doe
 * `"plus-first"`: the same with the last branch first, as the public code for B = 1;
 * `"shared"`: the trajectories tied at the cut share what is left of B evenly; no order enters.
 
-B = 1 is discrete chain of thought, `B = |T|` all reachable states; there ties do not matter.
+B = 1 is discrete chain of thought, `B = |T|` all states of complete trajectories; there ties do not matter.
 """
 
 import math
@@ -46,7 +46,8 @@ def hindsight_targets(
 
     Args:
         task: a task with a graph of states.
-        budget: B, how many trajectories to keep; None for all of them. An input with fewer keeps what it has.
+        budget: B, how many trajectories to keep; None for all that `Task.frontier` names, on graphs walks that end
+            early too. An input with fewer keeps what it has.
         ties: which of equally good trajectories are kept when B cuts a group of them.
         rows: which inputs, all by default.
     """

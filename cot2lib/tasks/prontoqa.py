@@ -1,7 +1,7 @@
 """ProntoQA: does a chain of concepts lead from an entity to a property?
 
 All questions that we drew from the published generator at five hops have one shape: an entity with two facts, five
-concepts in a chain, a property at its end, and a further concept and a property for each concept of the chain. One
+concepts in a chain, a property at its end, and further concepts and properties that lead off the chain. One
 more concept, which nothing leads to, has an edge to the property in question. Names, the order of edges and signs are
 all that differs, so the shape is written down here: 26 nodes and 25 edges (24 unless the reading is "sign").
 

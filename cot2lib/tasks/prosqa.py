@@ -2,14 +2,14 @@
 
 Graphs grow as COCONUT's appendix describes: nodes come one by one, each chooses parents among the nodes before it,
 deeper ones more likely, and mostly such that it stays a descendant of one root alone. The question names one of two
-roots, a leaf that only this root reaches (the target), and a leaf that only the other root reaches.
+roots, a leaf that of both only this root reaches (the target), and a leaf that only the other one reaches.
 
 Where we differ from the published data: both leaves have as many parents and depths that differ by at most one, edges
-come in random order, and options in either order, so that degrees do not give the answer away. Depth still does in
-part, because the target is more often the deeper leaf (`cot2 measure questions` tests models where both are equally
-deep). The published graphs have 3 to 6 hops. We take four by default, their commonest number; `hops=None` gives the
-whole range, and a `mixture` sets the share of every number of hops, beyond six too. A new node that drew no parent
-draws again in nine of ten cases, so that sources are about as many as in the published graphs.
+come in random order, and options in either order, so that the leaves' degrees do not give the answer away. Depth still
+does in part, because the target is more often the deeper leaf (`cot2 measure questions` tests models where both are
+equally deep). The published graphs have 3 to 6 hops. We take four by default, their commonest number; `hops=None`
+gives the whole range, and a `mixture` sets the share of every number of hops, beyond six too. A new node that drew no
+parent draws again in nine of ten cases, so that sources are about as many as in the published graphs.
 """
 
 import hashlib
