@@ -46,7 +46,6 @@ ERRATA = {  # labels of what the errata say of a claim
     "gamma-direction": "scale", "curriculum-no-gain": "curriculum", "rl-consistent": "gains",
     "rl-mnns-smaller": "gains",
 }  # fmt: skip
-AGAIN = {"run": "--retrain", "collect": "--replace"}  # without which commands leave recorded runs as they are
 CIRCLE = "{ref}`the sums on a circle <play-circle>`"
 CONSTRUCTED = {f"prop:{name}" for name in (
     "construction", "RotationSingleAttn", "moe-onehot", "partial-sum-experts", "read-off-expert",
@@ -164,11 +163,10 @@ def _seen(claim: str) -> str:
 
 def _made(row: tuple, hours: float, rewarded: bool) -> list[str]:
     """The command, in a box that copies it, and what the runs took."""
-    told = re.sub(
-        r"(cot2 (run|collect) \w+ --profile \w+)", lambda found: f"{found[1]} {AGAIN[found[2]]}", str(row.command)
-    )
-    again = "Check" if told.startswith("pytest") else "Train"
-    parts = [f"**{again} again:**", f"```bash\n{told}\n```"] if isinstance(row.command, str) else []
+    parts = []
+    if isinstance(row.command, str):
+        again = "Check" if row.command.startswith("pytest") else "Train"
+        parts = [f"**{again} again:**", f"```bash\n{row.command}\n```"]
     if hours:
         without = ", without the training of the models that they start from" if rewarded else ""
         parts.append(f"These runs took {hours:.2f} core-hours{without}.")

@@ -337,10 +337,15 @@ def of_profile(read: Read, profile: str) -> Read:
 
 
 def command(chapters: str, profile: str) -> dict:
-    """The command that makes the records of a chapter under a profile, or of several with spaces between."""
-    train = lambda chapter: "llm train" if chapter == "gsm8k" else f"run {chapter}"
-    steps = [step for chapter in chapters.split() for step in (train(chapter), f"collect {chapter}")]
-    return {"command": " && ".join(f"cot2 {step} --profile {profile}" for step in steps)}
+    """The command that makes the records of a chapter under a profile anew, or of several with spaces between."""
+    steps = []
+    for chapter in chapters.split():
+        if chapter == "gsm8k":  # whose records are always made anew
+            steps += [f"cot2 llm train --profile {profile}", f"cot2 collect gsm8k --profile {profile}"]
+        else:
+            steps += [f"cot2 run {chapter} --profile {profile} --retrain"]
+            steps += [f"cot2 collect {chapter} --profile {profile} --replace"]
+    return {"command": " && ".join(steps)}
 
 
 def measured(row, unit: Unit) -> str:
