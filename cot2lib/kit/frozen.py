@@ -7,7 +7,7 @@ a tuple, and anything else of another type is an error. `Annotated` with a `Boun
 An id hashes the JSON of the fields that differ from their defaults, and `NUMERICS`, which is raised when results
 change their meaning. So a new field with a default changes no id. A field that does not count in comparisons, such as
 the path of a file, counts in no id. A class outside the package, such as a reader's thought rule, is named by its
-module and its source too, without comments, layout and the functions that it calls.
+module and its source too: without comments and layout, with the functions and classes of its module that it uses.
 """
 
 import ast
@@ -19,6 +19,7 @@ import linecache
 import math
 import numbers
 import operator
+import sys
 import textwrap
 import types
 import typing
@@ -205,7 +206,7 @@ def to_data(spec, compared: bool = False) -> dict:
     kind = type(spec)
     data = {"kind": tag_of(kind)}
     if is_outside(kind):
-        data |= {"module": kind.__module__, "source": source_hash(kind)}  # type: ignore[arg-type]  # as above
+        data |= {"module": kind.__module__, "source": source_hash(kind)}
         OUTSIDE[data["module"], data["kind"], data["source"]] = kind
     for entry in dataclasses.fields(spec):
         value = getattr(spec, entry.name)
@@ -225,7 +226,7 @@ def from_data(data: dict):
     fields = dict(data)
     name, module, source = (fields.pop(key, None) for key in ("kind", "module", "source"))
     kind = KINDS.get(name) if source is None else OUTSIDE.get((module, name, source))
-    if kind is None and source is not None:
+    if source is not None and (kind is None or source_hash(kind) != source):
         raise UndefinedError(f"{name} of module {module} is not defined here, or differs; run its definition first.")
     if kind is None:
         raise SpecError(f"spec of kind {name!r}: this version of cot2lib knows {', '.join(KINDS)}.")
@@ -259,28 +260,39 @@ def outsiders(spec) -> list[type]:
     return [type(spec)] * is_outside(type(spec)) + inner
 
 
-@cache
 def source_hash(kind: type) -> str:
-    """Hash of the code of a class and of its bases outside the package, without comments and layout."""
+    """Hash of the code of a class, of its bases outside the package, and of what they use of its module."""
     library = ("builtins", "abc", "typing")
-    own = [base for base in kind.__mro__ if is_outside(base) and base.__module__ not in library]
-    return hashlib.sha256("\n".join(map(_code, own)).encode()).hexdigest()[:16]
+    used: list = [base for base in kind.__mro__ if is_outside(base) and base.__module__ not in library]
+    codes = [_code(base)[0] for base in used]
+    module = getattr(sys.modules.get(kind.__module__), "__dict__", {})
+    for thing in used:  # grows
+        for other in map(module.get, _code(thing)[1]):
+            own = inspect.isclass(other) or inspect.isfunction(other)
+            if own and other.__module__ == kind.__module__ and other not in used:
+                with suppress(SpecError):  # whose source cannot be read
+                    codes.append(_code(other)[0])
+                    used.append(other)
+    return hashlib.sha256("\n".join(codes).encode()).hexdigest()[:16]
 
 
-def _code(kind: type) -> str:
+@cache
+def _code(thing) -> tuple[str, tuple[str, ...]]:
+    """The code of a class or function, and the names that it uses."""
     source: str | None
     try:
-        source = textwrap.dedent(inspect.getsource(kind))
+        source = textwrap.dedent(inspect.getsource(thing))
     except (OSError, TypeError) as error:
-        if (source := _cell_source(kind)) is None:
+        if (source := _cell_source(thing)) is None:
             raise SpecError(
-                f"the source of class {kind.__name__} cannot be read, and the id of a run needs it; "
+                f"the source of class {thing.__name__} cannot be read, and the id of a run needs it; "
                 "define the class in a file, or in a notebook cell with a method of its own."
             ) from error
     try:
-        return ast.unparse(ast.parse(source))
+        tree = ast.parse(source)
     except SyntaxError:  # lines that do not parse by themselves
-        return source
+        return source, ()
+    return ast.unparse(tree), tuple(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
 
 
 def _cell_source(kind: type) -> str | None:

@@ -141,6 +141,21 @@ def test_the_id_knows_the_source():
         from_data(data)
 
 
+def test_the_id_knows_the_trainer_that_an_objective_names(monkeypatch):
+    """So a changed trainer trains again."""
+    one = AnswerSpec(RECIPE, MNNS(1, 3, 3), Model(8, 1, 1))
+    assert replace(one).id == one.id
+    data = to_data(one)
+
+    class Changed(AnswerTrainer):
+        """Another trainer under this name."""
+
+    monkeypatch.setitem(globals(), "AnswerTrainer", Changed)
+    assert replace(one).id != one.id
+    with pytest.raises(UndefinedError, match="AnswerSpec of module .*test_outside is not defined here, or differs"):
+        from_data(data)
+
+
 def cell(power):
     """A rule as a cell of a notebook defines it: of a module without a file, of lines that `linecache` alone has."""
     source = f"@dataclass(frozen=True)\nclass Cell(Rule):\n    def __call__(self, state):\n        return {power}\n"
