@@ -61,7 +61,7 @@ def gamma_curves(table: pd.DataFrame) -> Shown:
     least = table.loc[table["gamma"].idxmin()]
     finding = (
         f"Points of scale {least.gamma:g} have a mean entropy of {least.entropy:.2f} nat; "
-        f"the distribution around which they lie has {least.most:.2f}."
+        f"the distribution around which they lie has {least.most:.2f} nat."
     )
     return Shown(figure, table, finding)
 
