@@ -7,7 +7,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 
 GLOSSARY = "book/notation"
-USES = {"d": r"(?<=dimension )d\b|\bd ?= ?\d", "B": r"\bB\b", "K": r"\bK\b", "hop": r"\bhops?\b"}  # d may be a digit
+USES = {"d": r"(?<=dimension )d\b|\bd ?= ?\d+", "B": r"\bB\b", "K": r"\bK\b", "hop": r"\bhops?\b"}  # d may be a digit
 TOLD_IN = nodes.section | nodes.list_item  # and not in captions, tables and folds
 
 
