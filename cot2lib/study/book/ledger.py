@@ -108,7 +108,7 @@ def folds(rows: pd.DataFrame) -> report.Folds:
         counts = counted(settled[here]) + (", its series below among them" if source in there else "")
         table = report.table(claims_table(part), f"tab-ledger-{slug(source)}", f"{title}.")
         shown[f"{title} ({counts})"] = table
-    points = "The paper's Pass@k series point by point; its values stand in the public plotting script"
+    points = "The paper's Pass@k series point by point, with the values of the public plotting script"
     return report.Folds(shown | {points: report.table(claims_table(series), OF_SERIES, f"{points}.")})
 
 
