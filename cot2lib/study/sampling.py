@@ -157,7 +157,7 @@ def overtaking(rows: pd.DataFrame, one: pd.DataFrame) -> pd.DataFrame:
     places = one[["temperature", "tries"]].drop_duplicates()
     said = [paper_value(CLAIM.format(**place)) for place in places.to_dict("records")]
     lead = np.array(said) - paper_value("passk-cot2")
-    paper = places.assign(recipe="paper", against="its level CoT2 line", mean=lead)
+    paper = places.assign(recipe="paper", against="its horizontal CoT2 line", mean=lead)
     leads = pd.concat([paper, one.assign(against=ONE_TRACE), often.assign(against=AS_OFTEN)])
     leads["recipe"] = ordered(leads["recipe"], ("paper", *RECIPES.values()))
     leads["against"] = ordered(leads["against"])

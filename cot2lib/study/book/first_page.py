@@ -56,7 +56,7 @@ def in_short() -> str:
         f"CoT2 (authors' recipe) beats discrete thoughts on sums at *d* = 32 {_card('convergence-2l2h', every)}, "
         f"{_card('main-mnns-cot2', ours('main-mnns-cot2'))} against "
         f"{_card('main-mnns-discrete', ours('main-mnns-discrete'))}.",
-        f"Prompts {{ref}}`without arrows <erratum-arrow>` cost it {lost:.0f} points at *d* = 16 (full budget).",
+        f"Prompts {{ref}}`without arrows <erratum-arrow>` cost CoT2 {lost:.0f} points at *d* = 16 (full budget).",
         f"Reward {_card('grpo-improves', 'lifts')} discrete models of sums on average by {dashed(lifts)} points "
         f"(authors' recipe; paper: {dashed(printed)}).",
         f"CoT2 needs {{ref}}`no look-ahead <local-steps>`: {local[0]} if steps see one thought and one digit, "
@@ -84,8 +84,8 @@ def favoured() -> str:
     leads = (graphs.gaps(graphs.recorded(specs), ["heads"])["mean"].item() for specs in (usual, alike))
     ours, each = (f"{lead:.0f}" for lead in leads)
     return (
-        f"Our recipe for graphs of four hops favours CoT2: with names drawn anew it leads by {ours} points, and by "
-        f"{each} if each method has the best of the settings tried on both ({{numref}}`tab-chosen`)."
+        f"Our recipe for graphs of four hops favours CoT2, which leads by {ours} points, and by {each} if each method "
+        "has the best of the settings tried on both (names drawn anew, {numref}`tab-chosen`)."
     )
 
 
