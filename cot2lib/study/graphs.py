@@ -69,8 +69,8 @@ def methods(rows: pd.DataFrame, x: str, task: str) -> look.Shown:
     """Draw the accuracy of each method by recipe and by naming or reading; black bars are the paper's."""
     first = gaps(frame.at(rows, recipe=OURS), [x]).iloc[0]
     words = frame.called(x, first[x])
-    finding = "CoT2 is {told} discrete CoT by our recipe ({where} {above:.0f} against {below:.0f} %)."
-    finding = finding.format(where=words if words.endswith("?") else f"{words}:", **first)
+    finding = "CoT2 is {told} discrete CoT by our recipe: {above:.0f} against {below:.0f} % ({where})."
+    finding = finding.format(where=f'"{words}"' if words.endswith("?") else words, **first)
     return look.ends(rows, x=x, paper=lambda method, place: stated(task, method, place), finding=finding)
 
 
@@ -116,7 +116,7 @@ def vote_curves(rows: pd.DataFrame) -> look.Shown:
     ours = frame.at(vote_gaps(rows), recipe=OURS)
     finding = (
         f"Votes of {rows['k'].max()} chains are right on at most {ours['voted'].max():.0f} % of questions, "
-        f"one answer of CoT2 on {ours['once'].max():.0f} % (our recipe, means)."
+        f"one answer of CoT2 on {ours['once'].max():.0f} % ({OURS}, means)."
     )
     labels = ("samples k", "right majorities (%)")
     return look.curves(rows, hue="answers", col="recipe", x="k", y="right", labels=labels, finding=finding)

@@ -102,7 +102,7 @@ def concepts() -> pd.DataFrame:
         "after half of the steps (%)": curves[curves["step"] * 2 == curves["steps"]].set_index("id")["accuracy"],
         "at the end (%)": rows["last"],
         "edges moved (%)": asked["strict"],
-        "last thought on its frontier then (%)": asked[f"frontier_{HOPS}"],
+        "last thought on its frontier (%)": asked[f"frontier_{HOPS}"],
     }
     table = rows[["reading", "method", "seed"]].join(pd.DataFrame(columns)).sort_values(["reading", "method", "seed"])
     return show.headed(table.set_index("reading"))

@@ -23,6 +23,7 @@ from cot2lib.training.supervised import build_stack
 MOST_SIZE = 420.0  # of a node that holds a whole thought
 ALL = "all"
 LONGER = f"3 to {max(REACHES)} hops, three times as long"
+DEEPER = dict(zip(questions.DEPTHS, ("reached leaf deeper", "both leaves as deep", "other leaf deeper")))
 USED = (*questions.RULES, *questions.DEPTHS, questions.BEFORE, questions.MOVED, questions.IDLE, *questions.DISTRACTED)
 
 
@@ -84,7 +85,8 @@ def size() -> str:
 def used(rows: pd.DataFrame) -> pd.DataFrame:
     """Tabulate strict accuracies (%) on the tests `USED` by method."""
     found = frame.at(rows[rows["hops"].isna()], test=USED)
-    found = found.assign(test=frame.ordered(found["test"], USED))
+    words = [DEEPER.get(name, name) for name in USED]
+    found = found.assign(test=frame.ordered(found["test"].replace(DEEPER), words))
     return show.cells(found, ["test"], "method", "strict", show.mean_of)
 
 
@@ -130,7 +132,7 @@ def question(row: int, seed: int) -> Shown:
     edges = [tuple(edge) for edge in task.edges[row].tolist() if edge[0] >= 0]
     graph = networkx.DiGraph(edges)
     places, root, (target, other) = by_layers(graph), int(task.root[row]), task.options[row].tolist()
-    asked = {root: ("root", YELLOW), target: ("target", GREEN), other: ("other", ORANGE)}
+    asked = {root: ("root", YELLOW), target: ("reached leaf", GREEN), other: ("other leaf", ORANGE)}
     columns = min(2, len(thoughts))
     figure, axes = panels(-(-len(thoughts) // columns), columns, width=3.7 * columns, height=3.6)
     for axis in axes.flat[len(thoughts) :]:
@@ -150,8 +152,10 @@ def question(row: int, seed: int) -> Shown:
         axis.set_title(f"after hop {hop}", fontsize=9.5)
     shares = pd.DataFrame(PERCENT * thoughts[:, list(graph.nodes)].T, index=pd.Index(graph.nodes, name="node"))
     shares.columns = pd.RangeIndex(1, len(thoughts) + 1, name="hop")
-    at_target, at_other = shares.loc[[target, other]].iloc[:, -1]
-    finding = f"The last thought puts {at_target:.1f} % of its weight on the target, {at_other:.1f} % on the other."
+    reached, missed = shares.loc[[target, other]].iloc[:, -1]
+    finding = (
+        f"The last thought puts {reached:.1f} % of its weight on the reached leaf, {missed:.1f} % on the other leaf."
+    )
     return Shown(figure, shares.stack().rename("share (%)").reset_index(), finding)
 
 
