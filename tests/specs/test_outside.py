@@ -152,7 +152,7 @@ def test_the_id_knows_the_trainer_that_an_objective_names(monkeypatch):
 
     monkeypatch.setitem(globals(), "AnswerTrainer", Changed)
     assert replace(one).id != one.id
-    with pytest.raises(UndefinedError, match="AnswerSpec of module .*test_outside is not defined here, or differs"):
+    with pytest.raises(UndefinedError, match=r"AnswerSpec of module .*test_outside is not defined here, or differs"):
         from_data(data)
 
 
