@@ -43,8 +43,8 @@ FOUND = (
 )
 FIRST_CONTROLS = "5cf5852"  # the commit that made the first runs of the controls
 WHEN = (
-    "We chose this rule on 25 November (commits 8d78304 and c0ee34d), after the first {} runs "
-    f"(commit {FIRST_CONTROLS})."
+    "We chose this rule on 25 November (commits 8d78304 and c0ee34d), when some of the first {} runs "
+    f"(commit {FIRST_CONTROLS}) were recorded."
 )
 DRAWN = "build/book"
 FILLED: dict[str, Callable[[str], str]] = {
