@@ -103,7 +103,9 @@ def far(rows: pd.DataFrame) -> Shown:
     right = rows.query("learnt != @LONGER").pivot_table("strict", "hops", "learnt", observed=True)
     learnt = right.columns[-1]
     share = right[learnt].mean()
-    finding = f"Models that learnt {learnt} are right on {share:.0f} % of unseen questions of these hops on average."
+    finding = (
+        f"The shorter training on {learnt} brings {share:.0f} % right answers to questions of these hops on average."
+    )
     labels = ("hops of the question", "right answers (%)")
     return look.curves(rows, "learnt", None, finding=finding, x="hops", y="strict", labels=labels, height=3.2)
 
