@@ -63,7 +63,7 @@ def in_short() -> str:
         f"CoT2 needs {{ref}}`no look-ahead <local-steps>`: {local[0]} if steps see one thought and one digit, "
         f"discrete thoughts {local[1]} (our recipe, *d* = 32).",
         f"{SOME[repaired].capitalize()} of {len(STATEMENTS)} theoretical statements need "
-        f"{_card('construction', 'repair')}.",
+        f"{_card('construction', 'amendment')}.",
         f"Our recipe gives CoT2 {quick.loc['main-prosqa-cot2', 'last']:.1f} % on ProsQA, the stated one "
         f"{_card('main-prosqa-cot2', ours('main-prosqa-cot2'))}, not {paper_value('main-prosqa-cot2'):g} %, and "
         f"{_card('main-prontoqa-cot2', 'chance')} on ProntoQA.",
