@@ -56,14 +56,15 @@ def in_short() -> str:
         f"CoT2 (authors' recipe) beats discrete thoughts on sums at *d* = 32 {_card('convergence-2l2h', every)}, "
         f"{_card('main-mnns-cot2', ours('main-mnns-cot2'))} against "
         f"{_card('main-mnns-discrete', ours('main-mnns-discrete'))}.",
-        f"Prompts {{ref}}`without arrows <erratum-arrow>` cost CoT2 {lost:.0f} points at *d* = 16 (full budget).",
-        f"Reward {_card('grpo-improves', 'lifts')} discrete models of sums on average by {dashed(lifts)} points "
-        f"(authors' recipe; paper: {dashed(printed)}).",
+        f"{{ref}}`Arrowless prompts <erratum-arrow>` cost CoT2 {lost:.0f} points at *d* = 16 "
+        "(authors' recipe, full budget).",
+        f"Rewarded token samples {_card('grpo-improves', 'lift')} discrete models' mean on sums by {dashed(lifts)} "
+        f"points (authors' recipe; paper: {dashed(printed)}).",
         f"CoT2 needs {{ref}}`no look-ahead <local-steps>`: {local[0]} if steps see one thought and one digit, "
-        f"discrete thoughts {local[1]} (our recipe).",
+        f"discrete thoughts {local[1]} (our recipe, *d* = 32).",
         f"{SOME[repaired].capitalize()} of {len(STATEMENTS)} theoretical statements need "
-        f"{_card('construction', 'repair or conditions')}.",
-        f"Our recipe brings CoT2 to {quick.loc['main-prosqa-cot2', 'last']:.1f} % on ProsQA; the stated one reaches "
+        f"{_card('construction', 'amendment')}.",
+        f"Our recipe gives CoT2 {quick.loc['main-prosqa-cot2', 'last']:.1f} % on ProsQA, the stated one "
         f"{_card('main-prosqa-cot2', ours('main-prosqa-cot2'))}, not {paper_value('main-prosqa-cot2'):g} %, and "
         f"{_card('main-prontoqa-cot2', 'chance')} on ProntoQA.",
     ]
@@ -85,7 +86,7 @@ def favoured() -> str:
     ours, each = (f"{lead:.0f}" for lead in leads)
     return (
         f"Our recipe for graphs of four hops favours CoT2, which leads by {ours} points, and by {each} if each method "
-        "has the best of the settings tried on both (names drawn anew, {numref}`tab-chosen`)."
+        "has the best of the settings tried on both (two heads, names drawn anew, {numref}`tab-chosen`)."
     )
 
 
