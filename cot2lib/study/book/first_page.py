@@ -56,14 +56,14 @@ def in_short() -> str:
         f"CoT2 (authors' recipe) beats discrete thoughts on sums at *d* = 32 {_card('convergence-2l2h', every)}, "
         f"{_card('main-mnns-cot2', ours('main-mnns-cot2'))} against "
         f"{_card('main-mnns-discrete', ours('main-mnns-discrete'))}.",
-        f"{{ref}}`Arrowless prompts <erratum-arrow>` cost CoT2 {lost:.0f} points at *d* = 16 "
-        "(authors' recipe, full budget).",
-        f"Rewarded token samples {_card('grpo-improves', 'lift')} discrete models' mean on sums by {dashed(lifts)} "
-        f"points (authors' recipe; paper: {dashed(printed)}).",
+        f"Prompts {{ref}}`without arrows <erratum-arrow>` cost full-budget CoT2 {lost:.0f} points at *d* = 16 "
+        "(same recipe).",
+        f"Reward with MTS {_card('grpo-improves', 'lifts')} discrete models of sums by {dashed(lifts)} points "
+        f"(same recipe, means; paper: {dashed(printed)}).",
         f"CoT2 needs {{ref}}`no look-ahead <local-steps>`: {local[0]} if steps see one thought and one digit, "
-        f"discrete thoughts {local[1]} (our recipe, *d* = 32).",
+        f"discrete thoughts {local[1]} (our recipe).",
         f"{SOME[repaired].capitalize()} of {len(STATEMENTS)} theoretical statements need "
-        f"{_card('construction', 'amendment')}.",
+        f"{_card('construction', 'repair or conditions')}.",
         f"Our recipe gives CoT2 {quick.loc['main-prosqa-cot2', 'last']:.1f} % on ProsQA, the stated one "
         f"{_card('main-prosqa-cot2', ours('main-prosqa-cot2'))}, not {paper_value('main-prosqa-cot2'):g} %, and "
         f"{_card('main-prontoqa-cot2', 'chance')} on ProntoQA.",
