@@ -42,7 +42,7 @@ def test_in_short_says_the_numbers_of_the_ledger_and_leads_to_cards(known, read)
     runs = lambda claim: [line.values for line in KINDS[claim].drawn(claim, "paper", read)]
     assert all((gap > 0).all() for gap in runs("convergence-2l2h")) and "{ref}`on every seed <" in said
     low, high, *paper = map(
-        int, re.search(r"(\d+)–(\d+) points \(authors' recipe; paper: (\d+)–(\d+)\)", said).groups()
+        int, re.search(r"(\d+)–(\d+) points \(same recipe, means; paper: (\d+)–(\d+)\)", said).groups()
     )
     gains = [mean_interval(gap).mean for gap in runs("grpo-improves")]
     assert (low, high) == (round(min(gains)), round(max(gains))) and min(gains) > paper[1]
