@@ -17,7 +17,7 @@ import pandas as pd
 from cot2lib.study.judge import AGREES, DEPENDS, GROUPS, NEAR, NOT, OPEN, REPRODUCED, group, in_words
 from cot2lib.study.printed import claims, sources
 
-MIXED, ELSEWHERE = "mixed", "What the text says"
+MIXED, ELSEWHERE = "mixed", "Elsewhere in the paper"
 WORST_FIRST = ("not run", "quick only", NOT, OPEN, DEPENDS, NEAR, REPRODUCED)  # of the points of a series
 SERIES = "pass_at_k"  # the metric of a long printed series
 
