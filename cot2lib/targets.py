@@ -293,7 +293,7 @@ class Geometric(Shares):
 class PathAhead(Shares):
     """The rest of the discrete path at each step, from its next state to the answer; its weights fall by `DECAY`.
 
-    As far as public notes say, this is the target of MUX (Suleymanzade et al. 2026, arXiv:2607.18264).
+    A variant of the target of MUX (Suleymanzade et al. 2026, arXiv:2607.18264), which public notes say mixes a span.
     """
 
     def weights(self, visits: Visits) -> Weights:
