@@ -4,7 +4,7 @@ Discrete CoT samples every token at a temperature. CoT2 thinks deterministically
 that its Pass@k is exact: 1 - (1-p)^k with p the answer's probability. The paper repeats k fresh samples ten times for
 each k. Here as many as for its largest k are drawn once per input, and the unbiased estimator gives every k. The
 authors' discrete sampling keeps the 50 likeliest tokens (a default of the library that it calls), as `top_k=TOP_K`
-does; their CoT2 curve is one level line.
+does; their CoT2 curve is one horizontal line.
 """
 
 from collections.abc import Sequence

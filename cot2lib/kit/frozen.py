@@ -264,16 +264,15 @@ def source_hash(kind: type) -> str:
     """Hash of the code of a class, of its bases outside the package, and of what they use of its module."""
     library = ("builtins", "abc", "typing")
     used: list = [base for base in kind.__mro__ if is_outside(base) and base.__module__ not in library]
-    codes = [_code(base)[0] for base in used]
     module = getattr(sys.modules.get(kind.__module__), "__dict__", {})
     for thing in used:  # grows
         for other in map(module.get, _code(thing)[1]):
             own = inspect.isclass(other) or inspect.isfunction(other)
             if own and other.__module__ == kind.__module__ and other not in used:
-                with suppress(SpecError):  # whose source cannot be read
-                    codes.append(_code(other)[0])
+                with suppress(SpecError):  # of one whose source cannot be read
+                    _code(other)
                     used.append(other)
-    return hashlib.sha256("\n".join(codes).encode()).hexdigest()[:16]
+    return hashlib.sha256("\n".join(_code(thing)[0] for thing in used).encode()).hexdigest()[:16]
 
 
 @cache
