@@ -1,7 +1,6 @@
 """Figures and tables of the chapter `prosqa`."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import networkx
 import numpy as np
@@ -9,22 +8,18 @@ import pandas as pd
 
 from cot2lib.specs.profiles import PROFILES
 from cot2lib.study import frame, graph_runs, graphs, look, show
-from cot2lib.study.frame import called
 from cot2lib.study.graph_tests import TEST_SEED
 from cot2lib.study.look import Shown, panels
 from cot2lib.study.prosqa import questions
-from cot2lib.study.prosqa.runs import REACHES, chosen, farther, longer, whole
+from cot2lib.study.prosqa.runs import chosen
 from cot2lib.study.report import PERCENT
 from cot2lib.study.series import BLUE, GREEN, GREY, ORANGE, YELLOW
 from cot2lib.tasks import ProsQA
 from cot2lib.tasks.variants import INPUTS
-from cot2lib.training.supervised import build_stack
 
 MOST_SIZE = 420.0  # of a node that holds a whole thought
 ALL = "all"
-LONGER = f"3 to {max(REACHES)} hops, three times as long"
-DEEPER = dict(zip(questions.DEPTHS, ("reached leaf deeper", "both leaves as deep", "other leaf deeper")))
-USED = (*questions.RULES, *questions.DEPTHS, questions.BEFORE, questions.MOVED, questions.IDLE, *questions.DISTRACTED)
+USED = (*questions.RULES, questions.BEFORE, questions.MOVED, questions.IDLE, *questions.DISTRACTED)
 
 
 # Models of all hops
@@ -62,52 +57,11 @@ def by_hops(rows: pd.DataFrame) -> Shown:
     return look.ends(rows, paper=paper, finding=finding, **options)
 
 
-def systems(rows: pd.DataFrame) -> pd.DataFrame:
-    """Tabulate accuracies (%) on published questions: `answers` by hops, and other systems, which print one number."""
-    ours = show.cells(rows, ["method"], "questions", "strict", show.mean_of)
-    ours.insert(1, "seeds", show.groups(rows, "method")["seed"].nunique().astype(str).to_numpy())
-    ours["method"] = [f"{method}, ours" for method in ours["method"]]
-    printed = pd.read_csv(Path(__file__).with_name("systems.csv"))
-    others = {f"{row.system}, {{cite:t}}`{row.cite}`": row.accuracy for row in printed.itertuples()}
-    others |= {f"{method}, the paper": graphs.stated("ProsQA", method) for method in graphs.CLAIMED}
-    theirs = pd.DataFrame({"method": others.keys(), ALL: [f"{value:g}" for value in others.values()]})
-    return pd.concat([ours, theirs], ignore_index=True).rename(columns={"method": "system"})
-
-
-def size() -> str:
-    """Describe the shape and the number of parameters of models of all hops."""
-    run = whole("cot2")
-    shape = [called(name, getattr(run.model, name)) for name in ("layers", "heads", "d_model")]
-    parameters = sum(parameter.numel() for parameter in build_stack([run]).parameters())
-    return f"{', '.join(shape)}; {parameters:,} parameters"
-
-
 def used(rows: pd.DataFrame) -> pd.DataFrame:
     """Tabulate strict accuracies (%) on the tests `USED` by method."""
     found = frame.at(rows[rows["hops"].isna()], test=USED)
-    words = [DEEPER.get(name, name) for name in USED]
-    found = found.assign(test=frame.ordered(found["test"].replace(DEEPER), words))
+    found = found.assign(test=frame.ordered(found["test"], USED))
     return show.cells(found, ["test"], "method", "strict", show.mean_of)
-
-
-def reached() -> pd.DataFrame:
-    """Return the tests of models on graphs of up to 60 nodes; `learnt` names the questions of their training."""
-    learnt = {f"3 to {reach} hops": farther(reaches=[reach]) for reach in REACHES} | {LONGER: longer()}
-    parts = [graphs.tested("farther", specs).assign(learnt=words) for words, specs in learnt.items()]
-    found = pd.concat(parts, ignore_index=True)
-    return found.assign(learnt=frame.ordered(found["learnt"], tuple(learnt)), recipe=graphs.OURS)
-
-
-def far(rows: pd.DataFrame) -> Shown:
-    """Draw the strict accuracy of `reached` by hops."""
-    right = rows.query("learnt != @LONGER").pivot_table("strict", "hops", "learnt", observed=True)
-    learnt = right.columns[-1]
-    share = right[learnt].mean()
-    finding = (
-        f"The shorter training on {learnt} brings {share:.0f} % right answers to questions of these hops on average."
-    )
-    labels = ("hops of the question", "right answers (%)")
-    return look.curves(rows, "learnt", None, finding=finding, x="hops", y="strict", labels=labels, height=3.2)
 
 
 # Four hops
