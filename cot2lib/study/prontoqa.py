@@ -62,16 +62,6 @@ def requests(seeds: Sequence[int]) -> tuple[graphs.Requests, graphs.Requests]:
 # Exhibits
 
 
-def reached(rows: pd.DataFrame) -> pd.DataFrame:
-    """Tabulate strict accuracies (%) by reading, d and method; the last thought's share (%) on its frontier."""
-    by = ["reading", "d_model", "method"]
-    asked = frame.at(rows, test=[UNSEEN, SEEN, RENAMED])
-    table = show.groups(asked, [*by, "test"])["strict"].agg(show.mean_of).unstack()
-    thinking = asked[asked["test"] == UNSEEN].dropna(subset=f"frontier_{HOPS}")
-    last = show.groups(thinking, by)[f"frontier_{HOPS}"].agg(show.mean_of)
-    return show.headed(table.assign(**{"thought on its frontier": last.reindex(table.index)}))
-
-
 def blocked(rows: pd.DataFrame) -> pd.DataFrame:
     """Tabulate strict accuracies (%) on unseen questions, as in training and where rules without a search fail."""
     asked = frame.at(rows, reading=READINGS[0], test=[UNSEEN, *MOVED])
@@ -93,13 +83,12 @@ def moved(rows: pd.DataFrame, lost: Mapping[str, pd.Series]) -> look.Shown:
 
 
 def concepts() -> pd.DataFrame:
-    """Tabulate the runs by the recipe of all of ProsQA: accuracy (%) after half of the steps and at the end; where
-    edges are moved that block no rule, strict accuracy and the last thought's share on its frontier."""
+    """Tabulate the runs by the recipe of all of ProsQA: accuracy (%) at the end; where edges are moved that block no
+    rule, strict accuracy and the last thought's share on its frontier."""
     specs = graph_runs.of_concepts()
-    rows, curves = graphs.recorded(specs).set_index("id"), frame.tidy(runs.curves(specs))
+    rows = graphs.recorded(specs).set_index("id")
     asked = frame.at(graphs.tested("searched", specs), test=NEITHER).set_index("id")
     columns = {
-        "after half of the steps (%)": curves[curves["step"] * 2 == curves["steps"]].set_index("id")["accuracy"],
         "at the end (%)": rows["last"],
         "edges moved (%)": asked["strict"],
         "last thought on its frontier (%)": asked[f"frontier_{HOPS}"],
