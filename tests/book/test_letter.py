@@ -79,11 +79,9 @@ def test_exact_numbers(said):
     counts = [said[name] for name in ("zeros right", "zeros", "rest right", "rest", "repaired right", "all")]
     assert counts == ["0", str(zeros), *[str(MNNS().size - zeros)] * 2, *[str(MNNS().size)] * 2]
     assert (said["ratio"], said["bound"]) == ("7/4", "3/2")
-    assert said["worth"] == f"{1 / (1 - (11 / 12) ** 6):.1f}" and said["bound's worth"] == f"{144 / 23:.1f}"
     assert said["fit"] == said["accuracies"] and int(said["others"]) < int(said["fit"]) / 2
     parts = estimators.mnns_explained(MNNS().digits)
     assert all((estimators.ratio(parts, k) <= estimators.printed_bound(k)).all() for k in range(2, 13))
-    assert float(said["largest ratio"]) < float(said["bound there"])
 
 
 def test_no_setting_gives_the_whole_table(points):
