@@ -1,6 +1,7 @@
 """Figures and tables of the chapter `prosqa`."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import networkx
 import numpy as np
@@ -8,14 +9,16 @@ import pandas as pd
 
 from cot2lib.specs.profiles import PROFILES
 from cot2lib.study import frame, graph_runs, graphs, look, show
+from cot2lib.study.frame import called
 from cot2lib.study.graph_tests import TEST_SEED
 from cot2lib.study.look import Shown, panels
 from cot2lib.study.prosqa import questions
-from cot2lib.study.prosqa.runs import chosen
+from cot2lib.study.prosqa.runs import chosen, whole
 from cot2lib.study.report import PERCENT
 from cot2lib.study.series import BLUE, GREEN, GREY, ORANGE, YELLOW
 from cot2lib.tasks import ProsQA
 from cot2lib.tasks.variants import INPUTS
+from cot2lib.training.supervised import build_stack
 
 MOST_SIZE = 420.0  # of a node that holds a whole thought
 ALL = "all"
@@ -55,6 +58,26 @@ def by_hops(rows: pd.DataFrame) -> Shown:
     paper = lambda method, questions: graphs.stated("ProsQA", method) if questions == ALL else None
     options = dict(x="questions", col=None, y="strict", label="right answers (%)")
     return look.ends(rows, paper=paper, finding=finding, **options)
+
+
+def systems(rows: pd.DataFrame) -> pd.DataFrame:
+    """Tabulate accuracies (%) on published questions: `answers` by hops, and other systems, which print one number."""
+    ours = show.cells(rows, ["method"], "questions", "strict", show.mean_of)
+    ours.insert(1, "seeds", show.groups(rows, "method")["seed"].nunique().astype(str).to_numpy())
+    ours["method"] = [f"{method}, ours" for method in ours["method"]]
+    printed = pd.read_csv(Path(__file__).with_name("systems.csv"))
+    others = {f"{row.system}, {{cite:t}}`{row.cite}`": row.accuracy for row in printed.itertuples()}
+    others |= {f"{method}, the paper": graphs.stated("ProsQA", method) for method in graphs.CLAIMED}
+    theirs = pd.DataFrame({"method": others.keys(), ALL: [f"{value:g}" for value in others.values()]})
+    return pd.concat([ours, theirs], ignore_index=True).rename(columns={"method": "system"})
+
+
+def size() -> str:
+    """Describe the shape and the number of parameters of models of all hops."""
+    run = whole("cot2")
+    shape = [called(name, getattr(run.model, name)) for name in ("layers", "heads", "d_model")]
+    parameters = sum(parameter.numel() for parameter in build_stack([run]).parameters())
+    return f"{', '.join(shape)}; {parameters:,} parameters"
 
 
 def used(rows: pd.DataFrame) -> pd.DataFrame:
