@@ -259,12 +259,11 @@ TRIALS = (Trial(1, 1e-3), Trial(2, 1e-3), Trial(1, 2e-3))
 OF_CONCEPTS = ((READINGS[0], SEEDS, BOTH), (READINGS[0], SEEDS[:2], METHODS[2:]), (TWINS, SEEDS[:1], BOTH))
 
 
-def whole(method: str, seed: int = SEEDS[0], trial: Trial = TRIALS[0], **changed) -> RunSpec:
-    """A run on questions of all hops; targets of CoT2 spread evenly over a frontier's nodes. Fields of the task that
-    are `changed` stand in place of the usual ones."""
-    usual = dict(names=OFFICIAL, mixture=SHARES, waiting=MOST_HOPS)
+def whole(method: str, seed: int = SEEDS[0], trial: Trial = TRIALS[0]) -> RunSpec:
+    """A run on questions of all hops; targets of CoT2 spread evenly over a frontier's nodes."""
     frontier = "nodes" if method == "cot2" else ProsQA.frontier
-    task = ProsQA(**dict(hops=None, frontier=frontier, padding_counts=True) | usual | changed)
+    asked = dict(names=OFFICIAL, mixture=SHARES, waiting=MOST_HOPS, hops=None)
+    task = ProsQA(**asked, frontier=frontier, padding_counts=True)
     steps, cycles = (trial.steps // 2, task.steps) if method == "coconut" else (trial.steps, 1)
     schedule = dict(steps=steps, warmup=steps // cycles // 20, evaluate_every=steps // 50, beta2=0.98)
     shape = dict(layers=trial.layers, heads=trial.heads, d_model=trial.d_model)

@@ -45,7 +45,6 @@ TABLES = {
     "searched": Measured("tested", "id test inputs strict pair", "prontoqa:measure", "prosqa.runs:searched"),
     "votes": Measured("majority", "id temperature k pass_at_k maj_at_k", "graph_tests:votes", "prosqa.runs:polled"),
     "questions": Measured("tested", TESTED, "prosqa.questions:measure", "prosqa.runs:compared"),
-    "farther": Measured("tested", TESTED, "prosqa.questions:measure_hops", "prosqa.runs:tried_farther"),
     "edits": Measured("answers", EDITED, "controls.measure:edits", "controls.runs:thinking"),
     "reads": Measured("answers", EDITED, "controls.measure:steps", "controls.steps:asked"),
 }

@@ -113,13 +113,6 @@ def test_measure_of_models_that_go_by_depth(trained, monkeypatch):
     assert table[[f"frontier_{hop}" for hop in range(1, 7)]].min().min() == pytest.approx(1)
 
 
-def test_measure_hops_of_models_that_know_fewer(trained, monkeypatch):
-    monkeypatch.setattr(graph_tests, "answered", knowing(lambda task, rows: task.graphs.hops[rows] <= 5))
-    table = questions.measure_hops(MODELS[:1]).set_index("hops").sort_index()
-    assert table.index.tolist() == [3, 4, 5, 6] and set(table["inputs"]) == {40}
-    assert table["strict"].tolist() == [1.0] * 3 + [0.0] and "frontier_6" in table
-
-
 def test_published_can_be_trained_on(store):
     task = questions.published(QUESTIONS, naming="fresh", frontier="nodes", padding_counts=True, waiting=6)
     row = runs.run([spec("cot2", task=task, **RECIPE)]).iloc[0]

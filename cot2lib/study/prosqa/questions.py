@@ -125,14 +125,6 @@ def _tests(stack: GPT2Stack, specs: Sequence[RunSpec]) -> Iterator[pd.DataFrame]
             yield summed(part, test=name, asked=unseen.naming)
 
 
-def measure_hops(specs: Sequence[RunSpec]) -> pd.DataFrame:
-    """Measure, as `measure` does, only generated questions of each number of hops."""
-    unseen = generated(specs[0].task)
-    stack = runs.load_stack(specs, missing="error")
-    each = by_question(stack, specs, unseen, torch.arange(unseen.size))
-    return summed(each, test=GENERATED, asked=unseen.naming, hops=each["hops"])
-
-
 def generated(task: ProsQA) -> ProsQA:
     """Return unseen graphs like a task's, `INPUTS` for each number of hops that it has thoughts for."""
     even = evenly_mixed(task.steps - 1)

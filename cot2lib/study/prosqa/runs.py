@@ -8,7 +8,7 @@ CoT2 made no error on held-out generated graphs in its first trial, and so had n
 method was more than a point better than its first, so all are compared by their first. Runs should cost equally many
 core-minutes. COCONUT makes its thoughts one by one, so it takes half as many steps.
 
-Other runs measure larger graphs and longer chains, and the same recipe on ProntoQA.
+Other runs are of the same recipe on ProntoQA.
 """
 
 from collections.abc import Sequence
@@ -16,12 +16,10 @@ from collections.abc import Sequence
 from cot2lib.specs import Run, RunSpec
 from cot2lib.specs.profiles import SEEDS
 from cot2lib.study import graph_runs
-from cot2lib.study.graph_runs import BOTH, METHODS, TRIALS, Trial, of_concepts, whole
+from cot2lib.study.graph_runs import BOTH, METHODS, TRIALS, of_concepts, whole
 from cot2lib.tasks import ProntoQA
-from cot2lib.tasks.prosqa import FEWEST_HOPS, SIZES
+from cot2lib.tasks.prosqa import FEWEST_HOPS
 
-WIDE = TRIALS[0]._replace(layers=1, d_model=128)
-MOST_NAMES, REACHES = max(SIZES), (6, 12)  # most hops of questions that models of large graphs are trained on
 TRIED = {"cot2": 1, "discrete": 3, "coconut": 3, "no-cot": 3}  # trials by method
 # Seeds by method whose weights ship: the records have no room for all.
 SHIPPED = {"cot2": 5, "discrete": 1, "coconut": 1, "no-cot": 1}
@@ -46,17 +44,6 @@ def compared(profile: str) -> list[RunSpec]:
     return chosen() if profile == "quick" else []
 
 
-def farther(seeds: Sequence[int] = SEEDS[:2], reaches: Sequence[int] = REACHES, trial: Trial = WIDE) -> list[RunSpec]:
-    """Return CoT2 on graphs of up to 60 nodes, trained on equally many questions of each number of hops."""
-    asked = dict(names=MOST_NAMES, waiting=max(REACHES))
-    return [whole("cot2", seed, trial, mixture=evenly_mixed(reach), **asked) for reach in reaches for seed in seeds]
-
-
-def longer() -> list[RunSpec]:
-    """Return one run of `farther` that learns all hops for three times as long."""
-    return farther(SEEDS[:1], REACHES[1:], WIDE._replace(steps=48_000))
-
-
 def evenly_mixed(reach: int) -> tuple[float, ...]:
     """Return equal shares for each number of hops, up to a reach."""
     count = reach - FEWEST_HOPS + 1
@@ -74,13 +61,8 @@ def searched(profile: str) -> list[RunSpec]:
     return [run for run in known if isinstance(run, RunSpec) and isinstance(run.task, ProntoQA)]
 
 
-def tried_farther(profile: str) -> list[RunSpec]:
-    """Return CoT2 on larger graphs; the paper has no such recipe."""
-    return [*farther(), *longer()] if profile == "quick" else []
-
-
 def every(profile: str) -> list[Run]:
     """Return all these runs, each once; the paper has no such recipe."""
     if profile != "quick":
         return []
-    return list(dict.fromkeys([*tried(), *chosen(), *tried_farther(profile), *of_concepts()]))
+    return list(dict.fromkeys([*tried(), *chosen(), *of_concepts()]))
