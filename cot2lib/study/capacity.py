@@ -74,7 +74,7 @@ def targets_of(task: MNNS, budget: int, ties: str | None = None) -> margins.Poin
 
 
 def targets_table(task: MNNS, budgets: Sequence[int]) -> pd.DataFrame:
-    """Subsets of the bound, different targets, their rank, states superposed, and a d that suffices, by budget.
+    """Subsets of the bound, different targets, states superposed, and a d that suffices, by budget.
 
     Targets are those of all thoughts over all inputs, under either order of ties. For a softmax head twice the support
     suffices, counted in |sum| where all targets are symmetric.
@@ -90,9 +90,7 @@ def targets_table(task: MNNS, budgets: Sequence[int]) -> pd.DataFrame:
                 "B": budget,
                 "subsets": f"{float(math.comb(task.states, budget)):.1e}",
                 "different targets": len(points),
-                "affine rank": margins.affine_rank(points),
                 "other ties: targets": len(swapped),
-                "other ties: rank": margins.affine_rank(swapped),
                 "states at most": int((points > 0).sum(1).max()),
                 "d that suffices": 2 * int((shown > 0).sum(1).max()),
             }

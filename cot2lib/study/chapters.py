@@ -47,7 +47,7 @@ PARAMETERS: dict[str, dict[str, object]] = {  # by chapter, as shipped
     "sample_complexity": {"ks": [1, 2, 3, 4, 6, 8, 16], "steps": 6, "live_chain": "lazy 0.1", "inputs": 100}
     | {"gap_ks": [1, 2, 4, 8, 16, 64], "rollouts": 16},
     "capacity": {"seeds": [*TWENTY], "live_vocab": 73, "live_budgets": [1, 4, 8, 16], "live_share": 0.5}
-    | {"live_dimensions": [4, 8, 16, 32], "live_steps": 120, "live_head_dimensions": [4, 6, 8, 16]},
+    | {"live_dimensions": [4, 8, 16, 32], "live_steps": 120},
     "prosqa": {"seeds": [*SEEDS[:3]], "whole_seeds": [*SEEDS], "age_seeds": [*TEN], "question": 3}
     | {"live_inputs": 3000, "live_steps": 2000, "live_hops": 4},
     "prontoqa": {"seeds": [*TEN]},

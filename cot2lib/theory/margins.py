@@ -135,11 +135,6 @@ def distinct_targets(task: Task, budget: int, ties: str, steps: slice = slice(0,
     return GRID * torch.unique((targets.flatten(0, 1) / GRID).round(), dim=0)
 
 
-def affine_rank(points: Points) -> int:
-    """Dimension of the smallest affine subspace that holds all points."""
-    return int(torch.linalg.matrix_rank(points - points.mean(0)))
-
-
 def random_embeddings(seeds: int, states: int, d: int) -> Float[Tensor, "draw state d"]:
     """Independent uniform directions on the unit sphere for each state, one draw for each of the seeds 0, 1, ..."""
     draws = random.normal(random.run_keys(range(seeds), Site.INIT), states * d)
@@ -220,25 +215,3 @@ def polynomial_logits(nodes: Float[Tensor, " state"], points: Points) -> Points:
     # Lagrange's polynomial through ln alpha at the members: (target, node, member, other) -> (target, node)
     interpolated = (factors.prod(-1) * torch.where(on, weights, 1.0).log()[:, None]).sum(-1)
     return (interpolated - SHARPNESS * product.square())[:, which]
-
-
-def fitted_divergence(points: Points, d: int, steps: int = 300) -> float:
-    """Mean KL(alpha || softmax(E h)) after fitting E and one free h for each target, in nat.
-
-    Adam fits both in float64 from normal starts, with a step size that falls to zero on a cosine. The result is an
-    upper bound of the least divergence that d allows.
-    """
-    targets, states = points.shape
-    draws = random.normal(random.run_keys([0], Site.INIT), (states + targets) * d)[0]
-    parts = draws.split([states * d, targets * d])
-    table, hidden = (part.view(-1, d).clone().requires_grad_() for part in parts)  # (state, d), (target, d)
-    optimizer = torch.optim.Adam([table, hidden], lr=0.3, betas=(0.9, 0.99))
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
-    for _ in range(steps):
-        logits = hidden @ table.T  # (target, state)
-        loss = (logits.logsumexp(-1) - (points * logits).sum(-1)).mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        schedule.step()
-    return float(divergence(points, hidden.detach() @ table.detach().T).mean())

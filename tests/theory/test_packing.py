@@ -80,9 +80,9 @@ def targets():
     return {b: margins.distinct_targets(MNNS(), b, "plus-first", slice(1, 3)) for b in (1, 4, 8, 16)}
 
 
-def test_affine_rank_of_distinct_targets():
+def test_distinct_targets_are_distributions():
     points = margins.distinct_targets(MNNS(), 8, "plus-first")
-    assert (len(points), margins.affine_rank(points)) == (697, 51)
+    assert len(points) == 697
     torch.testing.assert_close(points.sum(1), torch.ones(697, dtype=torch.float64))
 
 
@@ -134,9 +134,3 @@ def test_polynomial_logits_of_the_full_budget_are_of_degree_eight():
         basis = torch.linalg.qr(((SUMS**2 - 648) / 648)[:, None] ** torch.arange(degree + 1)).Q
         rest = (logits - (logits @ basis) @ basis.T).norm(dim=1) / logits.norm(dim=1)
         assert float(rest.max()) < 1e-12 if fits else float(rest.max()) > 1e-5
-
-
-def test_fitted_divergence(targets):
-    """Mean KL of the full budget: small at d = 8, but far from it at 6."""
-    six, eight = (margins.fitted_divergence(targets[16], d) for d in (6, 8))
-    assert eight < 1e-3 and six > 10 * eight
