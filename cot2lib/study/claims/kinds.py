@@ -103,7 +103,8 @@ class Number(OfRuns):
 
     `last` in a value's name is the last epoch. Where the paper chose epochs, `judged` is "last" or "best", as it
     prints. Where gains `since` the first claim of a series are judged, `start` is the query of that one. `chance` is
-    the share of questions that a guess answers, where models may learn nothing.
+    the share of questions that a guess answers, where models may learn nothing. The row's command makes the runs
+    anew under the profile `trained`, or under the row's own.
     """
 
     query: str
@@ -115,6 +116,11 @@ class Number(OfRuns):
     chance: float | None = None
     untested: str = ""
     given: str = ""
+    trained: str = ""
+
+    def row(self, claim: str, profile: str, read: Read) -> dict:
+        row = super().row(claim, profile, read)
+        return row | command(self.chapter, self.trained) if self.trained else row
 
     @property
     def unit(self) -> Unit:
@@ -185,14 +191,6 @@ class Number(OfRuns):
                 return noted(verdict, self.given and f"if {self.given}")
         verdict = rules.number_verdict(values, stated, self.paper_runs, self.unit)
         return noted(verdict, self.given and f"if {self.given}")
-
-
-@dataclass(frozen=True)
-class OfOurs(Number):
-    """A number of models of our recipe, which the profile `quick` trains under either."""
-
-    def row(self, claim: str, profile: str, read: Read) -> dict:
-        return super().row(claim, profile, read) | command(self.chapter, "quick")
 
 
 @dataclass(frozen=True)

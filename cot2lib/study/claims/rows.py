@@ -23,7 +23,7 @@ from itertools import product
 
 from cot2lib.study.claims.coded import CODED, REFUTED
 from cot2lib.study.claims.comparisons import Cell, Direction, NoGain, Reaches
-from cot2lib.study.claims.kinds import HalfStated, Kind, Number, OfOurs, OfStart, Setting
+from cot2lib.study.claims.kinds import HalfStated, Kind, Number, OfStart, Setting
 from cot2lib.study.printed import claims
 
 CHANCE = {"prosqa": 0.5, "prontoqa": 0.5}  # of a guess between two options, by task
@@ -63,7 +63,7 @@ MADE: dict[str, Callable[[tuple], Kind]] = {
     "start": lambda row: number(row, OfStart, refuted=REFUTED.get(row.Index, str)),
     "half stated": lambda row: number(row, HalfStated, best=row.below),
     "untested": lambda row: number(row, untested=row.given, given=""),
-    "untested start": lambda row: number(row, OfOurs, untested=row.given, given=""),
+    "untested start": lambda row: number(row, untested=row.given, given="", trained="quick"),
     "direction": lambda row: Direction(*cells(row), given=row.given),
     "no gain": lambda row: NoGain(*cells(row), given=row.given),
     "reaches": lambda row: Reaches(

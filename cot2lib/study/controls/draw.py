@@ -187,10 +187,7 @@ TOLD = {  # edits and doses of the table, in words; the figures have the others
     ("ancestors", 1.0): "without states that lead to the answer",
     ("one side", 1.0): "without these, but with their mirrors",
     ("elsewhere", 1.0): "without as much of other states",
-    ("inserted", 1 / 8): "an unreached state added, 1/8 of the weight",
-    ("mean", 1.0): "the mean of all thoughts",
     ("early digit", 1.0): "prompt changed in an early digit",
-    ("late digit", 1.0): "prompt changed in the last digit",
 }
 CELLS = {  # columns of the table: the task, the control and what is shown
     "CSFT: right": (NUMBERS, "csft", "right"),
@@ -204,7 +201,6 @@ def edit_table(edited: pd.DataFrame) -> pd.DataFrame:
     """Tabulate right answers (%) and answers that follow, after each edit of `TOLD`, by training."""
     plain = frame.at(edited, edit="mean").assign(edit="none", follows=float("nan"), right=lambda rows: rows["before"])
     edited = pd.concat([plain, edited])
-    edited["follows"] = edited["follows"].mask(edited["edit"].eq("mean"))  # nothing that answers could follow
     mean = lambda values: show.mean_of(values.dropna()) if values.notna().any() else ""
     columns = {
         words: frame.at(edited, told=told, control=control).groupby(["edit", "dose"])[value].agg(mean)

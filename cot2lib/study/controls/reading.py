@@ -19,8 +19,7 @@ from cot2lib.study.look import Shown
 from cot2lib.study.series import BLUE, GREEN, ORANGE, PINK
 
 LATER = {NUMBERS: 10, GRAPHS: 5}  # seeds of this block, counted from the first block's
-WORDS = {"csft": "CSFT", "fresh-path": "fresh paths", "discrete": "discrete CoT", "mux": "path ahead",
-         "coconut": "COCONUT", "csft-reward": "CSFT, then reward"}  # fmt: skip
+WORDS = {"csft": "CSFT", "fresh-path": "fresh paths", "discrete": "discrete CoT", "coconut": "COCONUT"}
 COLOURS = {"csft": BLUE, "fresh-path": GREEN, "discrete": ORANGE, "coconut": PINK}
 FORMS = {
     "all": "everything before it",
@@ -151,7 +150,7 @@ def edit_table(answers: pd.DataFrame) -> pd.DataFrame:
     mean = lambda values: show.mean_of(values.dropna()) if values.notna().any() else ""
     ends = {"computed again": "", "kept": ", kept"}
     columns = {f"{WORDS['csft']}, {how}": (NUMBERS, "csft", end) for how, end in ends.items()}
-    columns |= {WORDS[cell]: (NUMBERS, cell, "") for cell in ("discrete", "coconut", "csft-reward")}
+    columns |= {WORDS[cell]: (NUMBERS, cell, "") for cell in ("discrete", "coconut")}
     columns[f"{WORDS['csft']} on graphs"] = (GRAPHS, "csft", "")
     table = []
     for edit, words in EDITS.items():
