@@ -68,14 +68,6 @@ WALKS = {  # by component and title of the task: what a reader does, and finds
             return [answers()[1], right()[1]];""",
             ["P", True],
         ),
-        "Remove a node": (
-            """set("question", 3);
-            steps(2);
-            const found = without(2), { right: aim, options } = asked();
-            const moved = Object.entries(found).filter(([, answer]) => answer !== letter(aim));
-            return [Object.keys(found).length, moved, options.map(letter).includes(found.I)];""",
-            [4, [["I", "L"]], True],
-        ),
         "Find the exception": (
             """const all = window.COT2_DATA.prosqa.questions.map((_, place) => (set("question", place), right()));
             return all.flatMap(([one, other], place) => (!one && other ? [place + 1] : []));""",
