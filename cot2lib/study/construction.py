@@ -16,25 +16,19 @@ from cot2lib.metrics import Values
 from cot2lib.study import construction_layer as layer
 from cot2lib.study import look, show
 from cot2lib.study.construction_block import best_rates, last_steps
-from cot2lib.study.frame import at
 from cot2lib.study.look import Shown, panels
 from cot2lib.study.report import PERCENT
 from cot2lib.study.series import BLUE, LOOKS
 from cot2lib.tasks import MNNS
 
 from cot2lib.theory.construction import (  # isort: skip
-    VARIANTS, TrigMNNS, checked_digits, exact_match, multisets, optima, sufficient_sharpness,
+    VARIANTS, TrigMNNS, checked_digits, multisets, optima, sufficient_sharpness,
 )  # fmt: skip
 
 PERFECT = 100.0
 DRAWN = 6  # digits whose states can be drawn
 PANELS_PER_ROW = 3
 APART = 0.17  # angle between two labels on the circle
-SCALES = {  # length of the pairs that a variant reads
-    **dict.fromkeys(("as-written", "biased", "mirrored"), "pairs of length $2^{-n}$"),
-    **dict.fromkeys(("repaired", "fused", "residual"), "pairs of length 1"),
-}
-WIDTHS = dict(zip(VARIANTS, (4.0, 2.5, 1.2) * 2))  # so that curves on top of each other are seen
 BLOCK, SEEN = "block", "block,\ninputs trained on"
 CHANGES = {
     "as-written": "nothing",
@@ -45,7 +39,6 @@ CHANGES = {
     "residual": "as repaired, one residual stream",
 }
 PRECISIONS = {"float64": torch.float64, "float32": torch.float32}
-SOLVED = "inputs solved (%)"
 BOUND = 9  # largest digit of the inputs that are counted
 
 
@@ -140,14 +133,6 @@ def exact_table(length: int) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def exact_curves(length: int, sharpnesses: Values) -> pd.DataFrame:
-    """Share of the inputs (%) that each variant solves, by c and precision; one order of each multiset is solved."""
-    digits = multisets(length)
-    grid = pd.DataFrame(product(PRECISIONS, VARIANTS, map(float, sharpnesses)), columns=["precision", "variant", "c"])
-    models = (TrigMNNS(length, BOUND * length, v, c, dtype=PRECISIONS[p]) for p, v, c in grid.itertuples(index=False))
-    return grid.assign(**{SOLVED: [PERCENT * exact_match(model, digits) for model in models]})
-
-
 def smallest(lengths: Sequence[int]) -> pd.DataFrame:
     """The smallest c that solves every input of digits 1..9, for the scale 2^-n and for scale 1, and what suffices."""
     positive(**{f"lengths[{place}]": length for place, length in enumerate(lengths)})
@@ -174,22 +159,6 @@ def proposition_table(length: int, sharpnesses: Values) -> pd.DataFrame:
     }
     rows = [{"measured": what} | {f"c = {c:g}": take(c) for c in sharpnesses} for what, take in measured.items()]
     return pd.DataFrame(rows)
-
-
-def match_curves(curves: pd.DataFrame) -> Shown:
-    """Exact match against c, a panel per scale; lines are float64, crosses float32."""
-    scaled = curves.assign(scale=curves["variant"].map(SCALES))
-    double, single = (at(scaled, precision=name) for name in ("float64", "float32"))
-    most = double.groupby("variant")[SOLVED].max()
-    said = "The printed variant solves at most {:.1f} % of inputs at the c drawn, each repair up to {:.0f} %."
-    said = said.format(most["as-written"], most.drop("as-written").min())
-    labels = "sharpness c", SOLVED
-    shown = look.lines(double, "c", SOLVED, "variant", labels, "scale", said, WIDTHS, height=3.4)
-    for axis, scale in zip(shown.figure.axes, dict.fromkeys(SCALES.values())):
-        part = at(single, scale=scale)
-        axis.scatter(part["c"], part[SOLVED], s=22, color="black", marker="+", linewidths=0.8, zorder=5)
-    shown.figure.axes[0].set(xscale="log", ylim=(0, 104))  # panels share their axes
-    return Shown(shown.figure, curves, said)
 
 
 # Trained

@@ -32,15 +32,6 @@ WALKS = {  # by component and title of the task: what a reader does, and finds
             ["Its thoughts lie on 2, 3 and 4 sums.", "Its thoughts lie on 2, 4 and 8 sums."],
         ),
         "Remove a sum": ("""set("question", "1199"); return without(1);""", {"−2": "0", "0": "2", "2": "0"}),
-        "Take another path": (
-            """set("question", "1114");
-            const before = [answers()[1], right()[1]];
-            click(disc("discrete", 0, "1"));
-            const gone = (step) => discs("discrete", step).map((one) => one.classList.contains("gone"));
-            const way = [0, 1, 2].map((step) => names("discrete", step).filter((_, at) => !gone(step)[at]));
-            return [...before, answers()[1], right()[1], way];""",
-            ["−1", False, "1", True, [["−1"], ["−2"], ["−3"]]],
-        ),
         "Force a choice": (
             """set("question", "1199");
             set("rule", "sample");
@@ -76,14 +67,6 @@ WALKS = {  # by component and title of the task: what a reader does, and finds
             click(disc("discrete", 3, "Q"));
             return [answers()[1], right()[1]];""",
             ["P", True],
-        ),
-        "Remove a node": (
-            """set("question", 3);
-            steps(2);
-            const found = without(2), { right: aim, options } = asked();
-            const moved = Object.entries(found).filter(([, answer]) => answer !== letter(aim));
-            return [Object.keys(found).length, moved, options.map(letter).includes(found.I)];""",
-            [4, [["I", "L"]], True],
         ),
         "Find the exception": (
             """const all = window.COT2_DATA.prosqa.questions.map((_, place) => (set("question", place), right()));

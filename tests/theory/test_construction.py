@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from cot2lib.study.claims import theorems
 from cot2lib.supervision import hindsight_targets, trajectory_shares
 from cot2lib.tasks import MNNS
-from cot2lib.theory.variants import CosineMNNS, TaggedMNNS
+from cot2lib.theory.variants import CosineMNNS
 
 from cot2lib.study.construction_layer import (  # isort: skip
     attention_mass, partial_sum_error, read_off, smallest_non_negative, smallest_sharpness, sum_sets,
@@ -166,15 +166,3 @@ def test_cosine_states_are_the_full_budget_targets():
     assert (model.shares(states[:, -1]) - folded).abs().max() < 1e-14
     others = hindsight_targets(FOUR, 8)[:, :3][..., FOUR.state_ids]
     assert (others @ signed - states[:, :3]).abs().max() > 0.1
-
-
-# A CoT2 token?
-
-
-def test_tagged_vocabulary_works_in_a_window_of_its_softmax():
-    match = lambda head, dtype: exact_match(TaggedMNNS(head, 4, 36, "repaired", dtype=dtype), multisets(4))
-    assert match(30.0, torch.float64) < 0.9, "too blunt to tell sums apart"
-    assert [match(head, torch.float64) for head in (1e3, 1e4, 1e5)] == [1.0] * 3
-    assert match(1e6, torch.float64) < 0.9
-    assert match(150.0, torch.float32) == 1.0
-    assert all(match(head, torch.float32) < 0.8 for head in (1e3, 1e4, 1e5, 1e6))
