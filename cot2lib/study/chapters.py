@@ -55,8 +55,7 @@ PARAMETERS: dict[str, dict[str, object]] = {  # by chapter, as shipped
     | {"live_steps": 2000, "live_sees": "strict"},
     "grpo_mts": {"seeds": [*TWENTY], "split_seeds": [*TWENTY], "live_k": 3, "live_steps": 2000, "live_lr": 0.0006},
     "policy_ratio": {"seeds": [*SEEDS[:3]], "start_epochs": 200, "exact_ks": [1, 2, 3, 6, 12], "lanes": 160}
-    | {"example_ks": [1, 2, 6, 12], "dropout": 0.1, "dropout_ks": [1, 3, 6], "updates_k": 2}
-    | {"batch_updates": [1, 2, 4, 8]},
+    | {"example_ks": [1, 2, 6, 12], "dropout": 0.1, "dropout_ks": [1, 3, 6]},
     "grpo_dirichlet": {"seeds": [*TWENTY], "split_seeds": [*TWENTY]}
     | {"drawn_gammas": [0.5, 1.0, 3.0, 10.0, 20.0, 40.0, 200.0]}
     | {"drawn_samples": 4000, "live_gamma": 20.0, "live_steps": 2000, "live_lr": 0.0002},

@@ -98,7 +98,6 @@ REFUSALS = [
     ("samples=13: Pass@k up to k = 14 needs at least 14 samples", lambda: passk.measure(None, [], 13)),
     ("dropout=1.5", lambda: policy_ratio.dropout({}, [1], 1.5)),
     ("exact_ks=[6]", lambda: policy_ratio.exact_gradients(([], None), [6])),
-    ("updates_k=6", lambda: policy_ratio.several_updates(([], None), 6, [1])),
     ("example_ks[1]=0: must be at least 1", lambda: policy_ratio.example_climbs([2, 0], 3)),
     ("lanes=8: standard errors need at least 16", lambda: policy_ratio.sampled_gradients(None, [1], 8)),
     ("has 3 thoughts a trace", lambda: law(MNNS(1, 2, 4), 1)),
