@@ -101,13 +101,6 @@ def test_law_has_the_reward_of_ordered_tuples(trained, k):
         assert close((drawn.exp() * right).sum(1), found.success[:, row])
 
 
-def test_several_updates_at_rate_zero_have_the_laws_reward(trained):
-    specs, stack, _ = trained
-    table = policy_ratio.trained_further([study(specs[0], lr=0.0)], stack.select([0]))
-    assert table["before"].tolist() == table["after"].tolist() == table["reweighted"].tolist()
-    assert table["divergence"].abs().max() < 1e-6
-
-
 # Expected gradients
 
 
@@ -291,28 +284,10 @@ def test_one_sided_dropout_alone_moves_ratios(shipped):
     assert plain == pytest.approx(k * geometric, rel=1e-4)
 
 
-def test_outside_clip_and_cut_by_hand():
+def test_outside_clip_and_lost_gradients_by_hand():
     log_ratio = torch.tensor([1.3, 1.3, 0.8, 0.8, 1.05]).log()[None, :, None, None]
     gain = torch.tensor([[1.0, -1.0, 1.0, -1.0, 1.0]])
     assert losses.outside_clip(log_ratio, 0.1).flatten().tolist() == [True, True, True, True, False]
-    assert policy_ratio.cut(log_ratio, gain, 0.1).flatten().tolist() == [True, False, False, True, False]
     new = log_ratio.clone().requires_grad_()
     losses.surrogate(new, torch.zeros_like(new), gain, "product", 0.1).sum().backward()
-    assert torch.equal(new.grad == 0, policy_ratio.cut(log_ratio, gain, 0.1)), "where the gradient is gone"
-
-
-def study(start, lr=3e-3, **options):
-    return GRPOSpec(Recipe(steps=6, batch=8, lr=lr, evaluate_every=6), start, MTS(2), **options)
-
-
-@pytest.mark.parametrize("ratio", RATIOS)
-def test_several_updates_move_ratios(trained, ratio):
-    specs, stack, _ = trained
-    table = {
-        count: policy_ratio.trained_further([study(one, ratio=ratio, updates=count) for one in specs], stack)
-        for count in (1, 4)
-    }
-    shares = ["thoughts", "answers", "thoughts_cut", "answers_cut"]
-    assert (table[1][shares] == 0).all(axis=None) and (table[1]["divergence"] > 0).all()
-    assert (table[4][shares].mean() > 0).all()
-    assert (table[4]["thoughts_cut"] <= table[4]["thoughts"]).all()
+    assert (new.grad == 0).flatten().tolist() == [True, False, False, True, False], "where the gradient is gone"

@@ -40,7 +40,7 @@ PARAMETERS: dict[str, dict[str, object]] = {  # by chapter, as shipped
     "budget": LIVE
     | {"seeds": [*TWENTY], "d_models": [16, 24, 32], "budgets": [1, 2, 4, 8, 16]}
     | {"live_d_model": 24, "live_budgets": [1, 4, 16]},
-    "sampling": {"top_k": 0, "ks": [1, 5, 14], "cost_temperature": 1.0}
+    "sampling": {"top_k": 0, "ks": [1, 5, 14]}
     | {"temperatures": [0.5, 0.75, 1.0, 1.25, 1.5, 2.0], "thresholds": [0.0, 0.02, 0.05, 0.1, 0.2]}
     | {"tops": [1, 2, 4, 8, 16], "sampled": [1, 4, 16, 64, 256, 1024]},
     "construction": {"live_digits": [2, 1, 4, 3], "live_sharpness": None, "length": 4, "lengths": [1, 2, 3, 4, 5]},
@@ -55,8 +55,7 @@ PARAMETERS: dict[str, dict[str, object]] = {  # by chapter, as shipped
     | {"live_steps": 2000, "live_sees": "strict"},
     "grpo_mts": {"seeds": [*TWENTY], "split_seeds": [*TWENTY], "live_k": 3, "live_steps": 2000, "live_lr": 0.0006},
     "policy_ratio": {"seeds": [*SEEDS[:3]], "start_epochs": 200, "exact_ks": [1, 2, 3, 6, 12], "lanes": 160}
-    | {"example_ks": [1, 2, 6, 12], "dropout": 0.1, "dropout_ks": [1, 3, 6], "updates_k": 2}
-    | {"batch_updates": [1, 2, 4, 8]},
+    | {"example_ks": [1, 2, 6, 12], "dropout": 0.1, "dropout_ks": [1, 3, 6]},
     "grpo_dirichlet": {"seeds": [*TWENTY], "split_seeds": [*TWENTY]}
     | {"drawn_gammas": [0.5, 1.0, 3.0, 10.0, 20.0, 40.0, 200.0]}
     | {"drawn_samples": 4000, "live_gamma": 20.0, "live_steps": 2000, "live_lr": 0.0002},

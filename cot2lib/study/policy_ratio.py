@@ -1,9 +1,8 @@
 """Chapter `policy_ratio`: gradients of small models under both policy ratios, and how far ratios go from one.
 
 Reward, divergence and gradients are exact where all thoughts can be listed (`cot2lib.policy_gradient`), else sampled.
-With one update per batch and no dropout every ratio is one, whatever clip range is chosen. Two things move it: dropout
-in the current policy alone, as in the authors' code, measured on models that chapters ship; and further updates on a
-batch, measured on the small models.
+With one update per batch and no dropout every ratio is one, whatever clip range is chosen. Dropout in
+the current policy alone, as in the authors' code, moves it; this is measured on models that chapters ship.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,9 +23,9 @@ from cot2lib.kit import random
 from cot2lib.kit.frozen import positive
 from cot2lib.kit.random import Site
 from cot2lib.model import Dropout, GPT2Stack
-from cot2lib.specs import GRPOSpec, Recipe, RunSpec
+from cot2lib.specs import RunSpec
 from cot2lib.specs.profiles import shortened, spec
-from cot2lib.study import series, show
+from cot2lib.study import series
 from cot2lib.study.frame import at, called
 from cot2lib.study.look import Shown, panels, ticked
 from cot2lib.study.policy_ratio_examples import climb, entropies
@@ -35,7 +34,7 @@ from cot2lib.study.series import LOOKS, SKY
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import MTS
 from cot2lib.training.data import stack_data
-from cot2lib.training.grpo import Densities, GRPOTrainer, There, Traces, replayed
+from cot2lib.training.grpo import replayed
 from cot2lib.training.supervised import SupervisedTrainer
 
 TASK = MNNS(1, 3, 2)
@@ -45,7 +44,6 @@ LISTED = 3  # largest K whose thoughts are all listed
 LANE_BLOCKS = 8  # for standard errors by the jackknife
 TIME = 20.0  # updates times learning rate of the second small example
 SHOWN = ("geometric", "product")  # "per-draw" has the product's gradient at equal weights
-UPDATES = Recipe(steps=12, batch=8, lr=1e-3, evaluate_every=12)
 
 MEASURES = {
     "cosine": "cosine with the gradient of J",
@@ -53,8 +51,6 @@ MEASURES = {
     "noise": "noise of a batch / signal",
 }
 DRAWN = 200  # updates of an example that are drawn
-SHARES = {"thoughts": "thoughts outside (%)", "thoughts_cut": "thoughts cut (%)", "answers_cut": "answers cut (%)"}
-ENDS = {"after": "J after", "reweighted": "J after, reweighted by geometric means", "divergence": "KL from start"}
 
 Starts = tuple[list[RunSpec], GPT2Stack]
 
@@ -216,16 +212,9 @@ def dropout(models: dict[str, Starts], ks: Sequence[int], probability: float) ->
     return pd.concat(parts, ignore_index=True)
 
 
-def cut(
-    log_ratio: Float[Tensor, "run rollout step draw"], gain: Float[Tensor, "run rollout"], clip: float
-) -> Bool[Tensor, "run rollout step draw"]:
-    """Ratios that lose their gradient: those that already went the way their advantage pushes."""
-    return losses.outside_clip(log_ratio, clip) & (log_ratio * gain[..., None, None] > 0)
-
-
-def shares(held: Sequence[Bool[Tensor, "run rollout _ _"]], end: str = "") -> dict[str, Float[Tensor, " run"]]:
+def shares(held: Sequence[Bool[Tensor, "run rollout _ _"]]) -> dict[str, Float[Tensor, " run"]]:
     """Shares of ratios of which something holds: of thoughts and of answers."""
-    return {f"{name}{end}": part.double().mean((1, 2, 3)) for name, part in zip(("thoughts", "answers"), held)}
+    return {name: part.double().mean((1, 2, 3)) for name, part in zip(("thoughts", "answers"), held)}
 
 
 @torch.no_grad()
@@ -268,66 +257,3 @@ def dropout_table(found: pd.DataFrame) -> pd.DataFrame:
     wide = long.groupby(["models", "rule", "step", "k"], sort=False)["value"].agg(shown).unstack(["step", "k"])
     wide.columns = [f"{step}, K = {k}" for step, k in wide.columns]
     return wide.reset_index()
-
-
-# Several updates on a batch
-
-
-def several_updates(start: Starts, k: int, updates: Sequence[int]) -> pd.DataFrame:
-    """`trained_further` by ratio and number of updates per batch; equally many batches for all."""
-    if not 1 <= k <= LISTED:
-        raise SpecError(f"updates_k={k}: choose 1 to {LISTED}, whose thoughts can all be listed.")
-    specs, stack = start
-    parts = []
-    for ratio, count in product(losses.RATIOS, updates):
-        runs = [GRPOSpec(UPDATES, one, MTS(k), ratio, updates=count) for one in specs]
-        parts.append(trained_further(runs, stack).assign(ratio=ratio, updates=count))
-    return pd.concat(parts, ignore_index=True)
-
-
-class WatchedTrainer(GRPOTrainer):
-    """A trainer that notes, at the last update on every batch, which ratios left the clip range."""
-
-    def __init__(self, *options, **named):
-        super().__init__(*options, **named)
-        self.noted: list[dict[str, Tensor]] = []
-        self.updates = 0
-
-    def objective(
-        self, new: Densities, old: Densities, advantages: Traces, **rest: Densities | There
-    ) -> Float[Tensor, " run"]:
-        self.updates += 1
-        if self.updates % self.spec.updates == 0:
-            clip = self.spec.clip
-            moved = [losses.log_ratios(part.detach(), known, self.spec.ratio) for part, known in zip(new, old)]
-            lost = shares([cut(part, advantages, clip) for part in moved], "_cut")
-            self.noted.append(shares([losses.outside_clip(part, clip) for part in moved]) | lost)
-        return super().objective(new, old, advantages, **rest)
-
-
-def trained_further(specs: Sequence[GRPOSpec], start: GPT2Stack) -> pd.DataFrame:
-    """Train runs of one shape on two digits; one row per run, all of it exact but the shares.
-
-    Columns: `seed`; `thoughts`, `answers`, shares of ratios outside the clip range at the last update on a batch, mean
-    over batches; `thoughts_cut`, `answers_cut`, shares that lose their gradient; `before`, `after`, expected rewards
-    over all prompts; `reweighted`, the latter as the start's traces tell it by geometric means; `divergence` from the
-    start, in nats per trace.
-    """
-    spec = specs[0]
-    trainer = WatchedTrainer(specs, start)
-    trainer.advance(spec.recipe.steps)
-    with torch.no_grad():
-        old, new = (policy_gradient.law(stack, spec.task, spec.thought) for stack in (start, trainer.stack))
-        values = {"before": policy_gradient.expected_reward(old), "after": policy_gradient.expected_reward(new)}
-        values["reweighted"] = policy_gradient.reweighted(new, old, "geometric")
-        values["divergence"] = policy_gradient.divergence(new, old)
-    noted = {name: torch.stack([seen[name] for seen in trainer.noted]).mean(0) for name in trainer.noted[0]}
-    columns = {name: value.tolist() for name, value in (noted | values).items()}
-    return pd.DataFrame({"seed": [spec.seed for spec in specs], **columns})
-
-
-def updates_table(found: pd.DataFrame) -> pd.DataFrame:
-    """Means over models: shares outside the clip range and without gradient (%), J after, divergence (nat)."""
-    means = found.groupby(["updates", "ratio"])[[*SHARES, *ENDS]].mean()
-    means = means.assign(**{name: (100 * means[name]).map("{:.1f}".format) for name in SHARES})
-    return show.headed(means).rename(columns=SHARES | ENDS | {"updates": "updates per batch"})

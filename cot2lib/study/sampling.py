@@ -1,21 +1,16 @@
-"""Chapter `sampling`: Pass@k, Maj@k and their costs, and other ways to feed one trace than in training."""
+"""Chapter `sampling`: Pass@k, Maj@k, and other ways to feed one trace than in training."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from functools import partial
 
 import numpy as np
 import pandas as pd
-import torch
 
 from cot2lib import passk, runs
-from cot2lib.decode import decode, rules
+from cot2lib.decode import rules
 from cot2lib.errors import RecordError, SpecError
-from cot2lib.kit import random
-from cot2lib.kit.random import Site
-from cot2lib.kit.timing import in_turns, ratio
 from cot2lib.model import GPT2Stack
-from cot2lib.passk import MOST, TEMPERATURES, TOP_K
+from cot2lib.passk import MOST, TOP_K
 from cot2lib.specs import RunSpec
 from cot2lib.specs.profiles import PROFILES, TWENTY
 from cot2lib.study import look, measured, show, sweeps
@@ -24,16 +19,13 @@ from cot2lib.study.look import PAPER, Shown, ticked
 from cot2lib.study.printed import paper_value
 from cot2lib.study.report import RECIPES, Text, bullets
 from cot2lib.study.series import LOOKS
-from cot2lib.thoughts import Base, Discrete, Rule
+from cot2lib.thoughts import Base, Rule
 from cot2lib.training.data import stack_data
 from cot2lib.training.evaluation import accuracy, evaluate
 
-ROUNDS, PROMPTS = 5, 64  # of timed rollouts, and prompts that are rolled out at a time
 POINT = ["recipe", "temperature", "tries"]  # columns of a point of a Pass@k curve
 CLAIM = "passk-discrete-t{temperature:.1f}-k{tries}"  # the paper's discrete Pass@k (%)
 AS_OFTEN, ONE_TRACE = "CoT2 sampled as often", "one greedy CoT2 trace"
-COSTS = {"positions": "positions computed per prompt", "ratio": "time (one CoT2 trace = 1)"}
-COUNTED = {"pass_at_k": "discrete CoT, Pass@k", "maj_at_k": "discrete CoT, Maj@k"}
 SHARPER = {  # fields of a base thought, in words
     "temperature": "temperature of the thoughts",
     "threshold": "threshold of the thoughts",
@@ -43,14 +35,12 @@ SHARPER = {  # fields of a base thought, in words
 Stacks = Mapping[str, tuple[GPT2Stack, Sequence[RunSpec]]]  # trained models by method
 
 
-def checked(top_k: int, ks: Sequence[int], temperature: float) -> None:
+def checked(top_k: int, ks: Sequence[int]) -> None:
     """Raise SpecError for parameters that nothing was measured with."""
     if top_k not in (0, TOP_K):
         raise SpecError(f"top_k={top_k}: measured are 0 (all tokens) and {TOP_K}.")
     if not ks or not all(1 <= k <= MOST for k in ks):
         raise SpecError(f"ks={list(ks)}: give numbers of samples from 1 to {MOST}.")
-    if temperature not in TEMPERATURES[1:]:
-        raise SpecError(f"temperature {temperature}: measured are {', '.join(map(str, TEMPERATURES[1:]))}.")
 
 
 def models(profile: str) -> list[RunSpec]:
@@ -169,56 +159,6 @@ def overtaking(rows: pd.DataFrame, one: pd.DataFrame) -> pd.DataFrame:
 
     table = show.cells(leads.set_index("tries"), ["recipe", "against"], "temperature", "mean", first)
     return table.rename(columns={"recipe": "numbers", "against": "discrete samples against"})
-
-
-# Costs
-
-
-def rollout_costs(stacks: Stacks, tries: Sequence[int]) -> pd.DataFrame:
-    """Costs of several rollouts per prompt: positions that a model computes, and time beside one CoT2 trace.
-
-    Columns `method`, `tries`, `positions` (prompt once, then one per fed thought and rollout), `ratio` (median over
-    rounds taken in alternation of the time over that of one CoT2 trace).
-    """
-    turns = {}
-    for method, (stack, specs) in stacks.items():
-        data = stack_data(specs, stack.device)
-        index = data.held_out.index[:, :PROMPTS]
-        keys, padding = random.run_keys([spec.seed for spec in specs], Site.DECODE), data.padding_of(index)
-        for count in tries if method == "discrete CoT" else (1,):
-            steps = rules(Discrete(1.0) if count > 1 else specs[0].thought, specs[0].outputs)
-            given = stack, data.prompts[index], steps, keys, padding
-            turns[method, count] = partial(torch.no_grad()(decode), *given, samples=count)
-    taken, rows = in_turns(turns, ROUNDS), []
-    for (method, count), seconds in taken.items():
-        spec = stacks[method][1][0]
-        prompt = spec.task.prompt(spec.supervision.arrow).shape[1]
-        positions = prompt + count * (spec.outputs - 1)
-        times = ratio(seconds, taken["CoT2", 1])
-        rows.append({"method": method, "tries": count, "positions": positions, "ratio": times})
-    return pd.DataFrame(rows)
-
-
-def cost_curves(rows: pd.DataFrame, spent: pd.DataFrame, temperature: float, finding: str = "") -> Shown:
-    """Accuracy against positions computed per prompt, and against measured time in units of one CoT2 trace.
-
-    `rows` are Pass@k rows of one recipe, `spent` is `rollout_costs`; discrete samples are those of `temperature`.
-    """
-    discrete = at(rows, method="discrete CoT", temperature=temperature).rename(columns=COUNTED)
-    names = ["method", "tries", "seed"]
-    long = discrete.melt(names, [*COUNTED.values()], "counted", "accuracy")
-    one = at(rows, method="CoT2", temperature=0.0, tries=1)
-    one = one.assign(counted="CoT2, one trace", accuracy=one["pass_at_k"])
-    data = pd.concat([long, one[long.columns]]).merge(spent, on=["method", "tries"])
-    drawn = data.rename(columns=COSTS).melt([*names, "counted", "accuracy"], [*COSTS.values()], "cost", "spent")
-    labels = "", f"validation accuracy (%), T = {temperature:g}"
-    shown = look.lines(
-        drawn, "spent", "accuracy", "counted", labels, "cost", finding, limits=(0.0, 100.0), sharex=False
-    )
-    for axis in shown.figure.axes:
-        axis.axhline(one["accuracy"].mean(), color=LOOKS["counted"]["CoT2, one trace"][0], linewidth=1.0)
-        axis.set(ylim=(0, 102))
-    return Shown(shown.figure, data[["counted", "tries", "seed", *COSTS, "accuracy"]], finding)
 
 
 # Other thoughts than in training: sharpened, pruned or sampled ones

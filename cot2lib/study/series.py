@@ -67,7 +67,6 @@ LOOKS: dict[str, dict[object, Look]] = {  # of every value that the book draws, 
     },
     "when": {"before": LEVEL, "after": MAIN},
     "layers": {1: MAIN, 2: (SKY, "v", DASHED)},
-    "counted": {"discrete CoT, Pass@k": (ORANGE, "s", SOLID), "discrete CoT, Maj@k": LEVEL, "CoT2, one trace": MAIN},
     "k": {1: OTHER, 3: THIRD, 6: MAIN, 12: SIXTH},
     "model": {"before": LEVEL, "discrete CoT": OTHER, "MTS": MAIN},
     "chain": {

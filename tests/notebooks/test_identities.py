@@ -5,7 +5,7 @@ from itertools import product
 import torch
 from torch.nn import functional
 
-from cot2lib.losses import log_ratio, soft_nll, surrogate
+from cot2lib.losses import soft_nll
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import MNNS
 
@@ -31,13 +31,3 @@ def test_csft_on_one_path_is_sft():
     logits = torch.randn(targets.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     expected = functional.cross_entropy(logits.flatten(0, 2), path.flatten(), reduction="none")
     assert torch.allclose(soft_nll(logits, targets).flatten(), expected)
-
-
-def test_ratio_is_one_at_equal_weights():
-    """Where new and old agree every ratio is exactly one, and the surrogate is worth its advantage."""
-    new = torch.randn(2, 8, 3, 4, generator=torch.Generator().manual_seed(0))  # (run, rollout, step, draw)
-    advantage = torch.randn(2, 8, generator=torch.Generator().manual_seed(1))
-    for ratio in ("product", "geometric"):
-        assert torch.equal(log_ratio(new, new.clone(), ratio), torch.zeros(2, 8, 3))
-        value = surrogate(new, new.clone(), advantage, ratio)
-        assert torch.equal(value, advantage[..., None].expand(2, 8, 3))

@@ -158,16 +158,3 @@ def test_accuracies_of_other_thoughts(continuous):
     plain = sampling.varied(table)
     assert plain["accuracy"].tolist() == pytest.approx([100 * share for share in greedy]) and len(table) == 6
     assert not np.allclose(table["accuracy"][:2], table["accuracy"][2:4])
-
-
-def test_rollout_costs(discrete, continuous, monkeypatch):
-    """One trace thinks by the run's rule, rollouts sample."""
-    seen = []
-    monkeypatch.setattr(
-        sampling, "in_turns", lambda turns, rounds: {name: [turn() or 1.0] for name, turn in turns.items()}
-    )
-    monkeypatch.setattr(sampling, "decode", lambda *given, samples: seen.append((given[2][0], samples)))
-    stacks = {"CoT2": (continuous, small_specs("cot2")), "discrete CoT": (discrete, small_specs("discrete"))}
-    cost = sampling.rollout_costs(stacks, (1, 3)).set_index(["method", "tries"])["positions"]
-    assert cost.to_dict() == {("CoT2", 1): 7, ("discrete CoT", 1): 7, ("discrete CoT", 3): 11}
-    assert seen == [(Base(), 1), (Discrete(), 1), (Discrete(1.0), 3)]
