@@ -110,21 +110,6 @@ def parts(found: Law) -> tuple[Float[Tensor, "run prompt"], Float[Tensor, "run p
     return (found.chance * found.right.detach()).sum(-1), (found.chance.detach() * found.right).sum(-1)
 
 
-def divergence(new: Law, old: Law) -> Float[Tensor, " run"]:
-    """KL(new || old) of whole traces in nats, mean over prompts."""
-    answer = (new.log_answer.exp() * (new.log_answer - old.log_answer)).sum(-1)
-    return (new.chance * ((new.log_thought - old.log_thought).sum(-1) + answer)).sum(-1).mean(1)
-
-
-def reweighted(new: Law, old: Law, ratio: str) -> Float[Tensor, " run"]:
-    """Expected reward of the new policy as the old one's traces tell it, weighted by both steps' ratios.
-
-    With the product it is the new policy's own; the geometric mean's weights add up to less than one.
-    """
-    weight = old.orders * (old.log_thought.sum(-1) + losses.log_ratio(new.log_thought, old.log_thought, ratio)).exp()
-    return (weight * new.right).sum(-1).mean(1)
-
-
 # Gradients
 
 

@@ -190,30 +190,17 @@ def moved(stack, size=0.05):
     return other
 
 
-def test_reweighted_by_the_product_alone_is_the_new_reward(trained):
+def test_surrogate_replaces_each_steps_law_and_the_geometric_weights_sum_to_less_than_one(trained):
     _, _, stack = trained
     old = policy_gradient.law(stack, TASK, MTS(2)).detach()
     new = policy_gradient.law(moved(stack), TASK, MTS(2)).detach()
-    reward = policy_gradient.expected_reward(new)
-    assert (reward - policy_gradient.expected_reward(old)).abs().min() > 1e-4
-    assert close(policy_gradient.reweighted(new, old, "product"), reward)
-    assert (policy_gradient.reweighted(new, old, "geometric") - reward).abs().min() > 1e-4
     for ratio, below in (("product", False), ("geometric", True)):
         mean = (old.chance * losses.log_ratio(new.log_thought, old.log_thought, ratio).exp()).sum(-1)
         assert (mean < 1 - 1e-6).all() if below else close(mean, 1.0)
     unclipped = expected_surrogate(new, old, "product", clip=1e9)
     thought = new.chance * (old.right - old.success[..., None])
     answer = old.chance * (new.right - old.success[..., None])
-    assert close(unclipped, (thought + answer).sum(-1).mean(1)), "each step's ratio replaces that step's law"
-
-
-def test_divergence_is_that_of_traces(trained):
-    _, _, stack = trained
-    old, new = (policy_gradient.law(one, TASK, MTS(2)).detach() for one in (stack, moved(stack)))
-    log = lambda law: (law.log_thought.sum(-1)[..., None] + law.log_answer).flatten(2)
-    chance = (new.chance[..., None] * new.log_answer.exp()).flatten(2)
-    assert close(policy_gradient.divergence(new, old), (chance * (log(new) - log(old))).sum(-1).mean(1))
-    assert policy_gradient.divergence(new, old).min() > 1e-3 and close(policy_gradient.divergence(old, old), 0.0)
+    assert close(unclipped, (thought + answer).sum(-1).mean(1))
 
 
 # One parameter
