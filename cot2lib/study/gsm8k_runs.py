@@ -6,7 +6,6 @@ shipped or from the local store; rows of the decoding `TRAINING` are the rewards
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +21,6 @@ from cot2lib.specs.profiles import SEEDS
 
 LIMITS = {40: 8, 32: 8, 24: 4, 16: 3}  # most tokens of a response, and the continuous ones that MTS has among them
 PAPER_LIMITS = {160: 32, 128: 32, 96: 16, 80: 16}
-EARLY = 0.3  # share of the training by which all thoughts are there, where they begin with it
 BESIDE = dict(zip(LIMITS, PAPER_LIMITS)) | {limit: limit for limit in PAPER_LIMITS}  # the paper's limit, by ours
 K = 4  # tokens that a thought is the mean of
 QWEN, TESTED = "Qwen/Qwen3-0.6B", 1319  # and GSM8K's test problems
@@ -44,12 +42,6 @@ def small(seeds: Sequence[int] = THREE, limits: Mapping[int, int] = LIMITS) -> l
     starts = {seed: WarmStart(sums=6, steps=3000, seed=seed) for seed in seeds}
     how = dict(held_out=300, evaluations=3)
     return [LanguageRun(recipe, starts[seed], seed=seed, **how) for seed in seeds for recipe in recipes]
-
-
-def early() -> list[LanguageRun]:
-    """`small` by MTS at one limit, with thoughts that begin to come at the first step, not in the second half."""
-    usual = [run for run in small(limits={24: LIMITS[24]}) if run.recipe.thoughts]
-    return [replace(run, recipe=replace(run.recipe, enter=0.0, full=EARLY)) for run in usual]
 
 
 def pretrained() -> list[LanguageRun]:
@@ -76,7 +68,7 @@ def _recipes(limits: Mapping[int, int], **options) -> list[PolicyRecipe]:
 
 
 PROFILES: dict[str, Callable[[], list[LanguageRun]]] = {
-    "quick": lambda: [*small(), *early(), *pretrained()],
+    "quick": lambda: [*small(), *pretrained()],
     "paper": printed,
 }
 
