@@ -105,17 +105,15 @@ def other_inputs(x: Float[Tensor, "run input *rest"]) -> Float[Tensor, "run inpu
 @torch.no_grad()
 def linearity(own: Probed) -> pd.DataFrame:
     """Distances from Assumption 1 of every run and step: columns `seed`, `step` (t, of the thought that is fed),
-    `linear`, `linear_random`, `markov_other`, `markov_mean` (empty at t = 1), `reference` (other inputs)."""
+    `linear`, `markov_other`, `markov_mean` (empty at t = 1), `reference` (other inputs)."""
     parts = []
     for step in range(1, own.weights.shape[2] + 1):
         before = own.stack.mix(own.weights[:, :, : step - 1])
         fed, law = own.weights[:, :, step - 1], own.laws[:, :, step]
         cut = supported(own.laws[:, :, step - 1])
-        drawn = _random_weights(own, step, cut > 0)
         tokenwise = token_laws(own, before, cut > 0)
         found = {
             "linear": distance(law_after(own, before, cut), _mixed(cut, tokenwise)),
-            "linear_random": distance(law_after(own, before, drawn), _mixed(drawn, tokenwise)),
             "reference": distance(law, other_inputs(law)),
         }
         if step > 1:
@@ -131,14 +129,6 @@ def supported(weights: Laws) -> Laws:
     """Weights of at least `CUT`, renormalised."""
     kept = weights * (weights >= CUT)
     return kept / kept.sum(-1, keepdim=True)
-
-
-def _random_weights(own: Probed, step: int, support: Bool[Tensor, "run input vocab"]) -> Laws:
-    """Uniform weights of the simplex over each support."""
-    keys = random.run_keys(own.seeds, Site.PROBE, step, device=own.stack.device)
-    exponential = -random.uniform(keys, support[0].numel()).log().view(support.shape)
-    drawn = exponential * support
-    return drawn / drawn.sum(-1, keepdim=True)
 
 
 def law_after(own: Probed, before: Float[Tensor, "run input thought d"], weights: Laws) -> Laws:

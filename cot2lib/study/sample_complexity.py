@@ -10,15 +10,13 @@ import pandas as pd
 import torch
 
 from cot2lib.errors import SpecError
-from cot2lib.metrics import mean_interval
 from cot2lib.study import look, show
 from cot2lib.study.frame import at, ordered
 from cot2lib.study.look import Shown
 from cot2lib.study.series import LOOKS
-from cot2lib.tasks import MNNS
 from cot2lib.theory import chains, enumeration, estimators
 from cot2lib.theory.chains import Chain
-from cot2lib.theory.simulation import coverage, independent_coverage, simulate
+from cot2lib.theory.simulation import simulate
 
 V = 8  # tokens of the chains drawn
 CHAINS: dict[str, Callable[[int], Chain]] = {
@@ -34,7 +32,6 @@ LONGEST, WIDEST = 8, 64  # steps of chains and tokens, so that a change of param
 EPSILON = 0.1
 TRACES = 4000  # simulated per point
 SIZES = ((64, 200, 0.5), (64, 200, 0.1), (32, 100, 0.1), (16, 100, 0.1), (8, 4, 0.1))  # K, m, delta
-REPEATS = 8  # simulated traces per input of the coverage figure
 SAMPLERS = ("MTS, exact", "MTS, simulated", "Dirichlet, simulated", "systematic")
 LENGTHS = [round(10 ** (x / 5)) for x in range(2, 12)]  # m of the chains whose failures are drawn
 FLAT, SINGLE = dict(height=2.3, aspect=1.8), dict(height=2.3, aspect=3.3)  # of two panels, and of one (inches)
@@ -178,18 +175,6 @@ def size_table() -> pd.DataFrame:
 
 
 # Coverage
-
-
-def covered(ks: Sequence[int]) -> pd.DataFrame:
-    """Share (%) of MNNS inputs for which K sampled paths include the answer: `k`, `kind`, `share`, `low`, `high`."""
-    task, rows = MNNS(), []
-    for k in ks:
-        exact = 100 * independent_coverage(task, k)
-        rows.append((k, INDEPENDENT, exact, exact, exact))
-        for kind, sampler in (("MTS", "multinomial"), ("systematic", "systematic")):
-            share = mean_interval(100 * coverage(task, k, sampler, REPEATS).numpy(), 0.0, 100.0)
-            rows.append((k, kind, share.mean, share.low, share.high))
-    return pd.DataFrame(rows, columns=["k", "kind", "share", "low", "high"])
 
 
 # On trained models

@@ -44,7 +44,7 @@ def test_linearity_by_its_definition(continuous, own):
         assert found["linear"] == pytest.approx(sum(distances) / 12, abs=1e-5) and found["linear"] > 0.01
         assert found["reference"] == pytest.approx(sum(reference) / 12, abs=1e-5)
     assert table["markov_other"].isna().tolist() == [True, True, False, False], "no thought before the first"
-    assert table[["linear_random", "reference"]].min().min() > 0 and table.max().max() <= 1
+    assert table["reference"].min() > 0 and table.max().max() <= 1
 
 
 @torch.no_grad()

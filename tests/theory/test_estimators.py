@@ -263,25 +263,8 @@ def test_simulate_is_a_function_of_its_seed():
     assert torch.equal(one, same) and not torch.equal(one, other)
 
 
-# Coverage
-
-
-@pytest.mark.parametrize("k, sampler", [(2, "multinomial"), (2, "systematic"), (3, "systematic")])
-def test_coverage_is_the_enumerated_one(k, sampler):
-    task = MNNS(1, 3, 3)
-    right, exact = simulation.hits(task), 0.0
-    for row, digits in enumerate(task.digits):
-        start, moves = chains.mnns(digits, task.bound)
-        law = [*enumeration.count_distributions(start, moves[:-1], k, sampler)][-1]
-        held = [chance for counts, chance in law.items() if any(n and right[row, j] for j, n in enumerate(counts))]
-        exact += float(sum(held)) / task.size
-    found = simulation.coverage(task, k, sampler, repeats=60)
-    assert abs(float(found.mean()) - exact) < 4.5 * float(found.std()) / 60**0.5 + 1e-6
-
-
 def test_answer_mass_is_the_share_of_trajectories():
     share = simulation.answer_mass(MNNS())
-    assert simulation.independent_coverage(MNNS(), 8) == pytest.approx(0.808, abs=5e-3)
     assert float(share.mean()) == pytest.approx(0.1074, abs=6e-5) and share.max() < 1
     optimal = (MNNS().signed_sums()[:, :, -1] == MNNS().answers[:, None]).double().mean(1)
     assert torch.equal(share, optimal)
