@@ -189,9 +189,13 @@ def block_table(blocks: pd.DataFrame) -> pd.DataFrame:
 
     Means have their interval; `best seed` is the best one's, and so many seeds are perfect.
     """
-    last = last_steps(blocks).rename(columns={"feed": "fed its", "lr": "rate"})
+    last = last_steps(blocks).rename(columns={"feed": "hands on its", "lr": "rate"})
     last["rate"] = last["rate"].map("{:g}".format)
     perfect = lambda values: f"{(values >= PERFECT).sum()} of {len(values)}"
     columns = {"accuracy (%)": ("accuracy", show.mean_of), "best seed": ("accuracy", "max")}
     columns |= {"perfect seeds": ("accuracy", perfect), "trained on (%)": ("seen", show.mean_of)}
-    return show.groups(last, ["fed its", "rate"]).agg(**columns, **{"perfect there": ("seen", perfect)}).reset_index()
+    return (
+        show.groups(last, ["hands on its", "rate"])
+        .agg(**columns, **{"perfect there": ("seen", perfect)})
+        .reset_index()
+    )
