@@ -194,8 +194,5 @@ def block_table(blocks: pd.DataFrame) -> pd.DataFrame:
     perfect = lambda values: f"{(values >= PERFECT).sum()} of {len(values)}"
     columns = {"accuracy (%)": ("accuracy", show.mean_of), "best seed": ("accuracy", "max")}
     columns |= {"perfect seeds": ("accuracy", perfect), "trained on (%)": ("seen", show.mean_of)}
-    return (
-        show.groups(last, ["hands on its", "rate"])
-        .agg(**columns, **{"perfect there": ("seen", perfect)})
-        .reset_index()
-    )
+    columns |= {"perfect there": ("seen", perfect)}
+    return show.groups(last, ["hands on its", "rate"]).agg(**columns).reset_index()
