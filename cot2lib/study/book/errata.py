@@ -12,7 +12,7 @@ ENTRY = re.compile(
     re.M,
 )
 CHAPTER = re.compile(r"\.\./notebooks/(\w+)\.ipynb")
-CAPTION = "Errata, their places in the paper or its code, and chapters on them."
+CAPTION = "Errata, their places in the paper or its code, and linked chapters."
 
 
 def label(entry: re.Match) -> str:
