@@ -44,7 +44,7 @@ PARAMETERS: dict[str, dict[str, object]] = {  # by chapter, as shipped
     | {"temperatures": [0.5, 0.75, 1.0, 1.25, 1.5, 2.0], "thresholds": [0.0, 0.02, 0.05, 0.1, 0.2]}
     | {"tops": [1, 2, 4, 8, 16], "sampled": [1, 4, 16, 64, 256, 1024]},
     "construction": {"live_digits": [2, 1, 4, 3], "live_sharpness": None, "length": 4, "lengths": [1, 2, 3, 4, 5]},
-    "sample_complexity": {"ks": [1, 2, 3, 4, 6, 8, 16], "steps": 6, "live_chain": "lazy 0.1", "inputs": 100}
+    "sample_complexity": {"ks": [1, 2, 3, 4, 6, 8, 16], "steps": 6, "inputs": 100}
     | {"gap_ks": [1, 2, 4, 8, 16, 64], "rollouts": 16},
     "capacity": {"seeds": [*TWENTY], "live_vocab": 73, "live_budgets": [1, 4, 8, 16], "live_share": 0.5}
     | {"live_dimensions": [4, 8, 16, 32], "live_steps": 120},

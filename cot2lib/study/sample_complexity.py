@@ -11,12 +11,10 @@ import torch
 
 from cot2lib.errors import SpecError
 from cot2lib.study import look, show
-from cot2lib.study.frame import at, ordered
+from cot2lib.study.frame import at
 from cot2lib.study.look import Shown
-from cot2lib.study.series import LOOKS
 from cot2lib.theory import chains, enumeration, estimators
 from cot2lib.theory.chains import Chain
-from cot2lib.theory.simulation import simulate
 
 V = 8  # tokens of the chains drawn
 CHAINS: dict[str, Callable[[int], Chain]] = {
@@ -27,31 +25,20 @@ CHAINS: dict[str, Callable[[int], Chain]] = {
     "random rows": lambda m: chains.random_rows(V, m, 1.0),
     "sharp rows": lambda m: chains.random_rows(V, m, 0.02),
 }
-PRINTED, TIGHT, INDEPENDENT = "the paper's 2 \N{MINUS SIGN} 1/K", "tight bound", "K independent traces"
+PRINTED, TIGHT = "the paper's 2 \N{MINUS SIGN} 1/K", "tight bound"
 LONGEST, WIDEST = 8, 64  # steps of chains and tokens, so that a change of parameters stays quick
 EPSILON = 0.1
-TRACES = 4000  # simulated per point
 SIZES = ((64, 200, 0.5), (64, 200, 0.1), (32, 100, 0.1), (16, 100, 0.1), (8, 4, 0.1))  # K, m, delta
-SAMPLERS = ("MTS, exact", "MTS, simulated", "Dirichlet, simulated", "systematic")
 LENGTHS = [round(10 ** (x / 5)) for x in range(2, 12)]  # m of the chains whose failures are drawn
-FLAT, SINGLE = dict(height=2.3, aspect=1.8), dict(height=2.3, aspect=3.3)  # of two panels, and of one (inches)
-ASIDE = {"MTS, simulated": 0.96, "Dirichlet, simulated": 1.04}  # of their K, so that none hides another
+FLAT = dict(height=2.3, aspect=1.8)  # of two panels (inches)
 
 
-def checked(live_chain: str, ks: Sequence[int], steps: int) -> None:
+def checked(ks: Sequence[int], steps: int) -> None:
     """Raise SpecError for parameters that cannot be drawn."""
-    if live_chain not in CHAINS:
-        raise SpecError(f"live_chain={live_chain!r}: choose one of {', '.join(CHAINS)}.")
     if not all(1 <= k <= WIDEST for k in ks):
         raise SpecError(f"ks={list(ks)}: give numbers of tokens from 1 to {WIDEST}.")
     if not 2 <= steps <= LONGEST:
         raise SpecError(f"steps={steps}: choose 2 to {LONGEST}.")
-
-
-def barred(shown: Shown, rows: pd.DataFrame, x: str) -> None:
-    """Intervals from `low` to `high` at the marks of a single panel whose series are of `kind`."""
-    colours = [LOOKS["kind"][kind][0] for kind in rows["kind"]]
-    shown.figure.axes[0].vlines(rows[x], rows["low"], rows["high"], colours, zorder=2)
 
 
 def doublings(ks: Sequence[int]) -> list[int]:
@@ -114,46 +101,6 @@ def ratios(rows: pd.DataFrame, finding: str = "") -> Shown:
     return shown
 
 
-def sampler_ratios(live_chain: str, ks: Sequence[int], steps: int) -> pd.DataFrame:
-    """Ratios on one chain: exact, and simulated with standard errors; columns `k`, `kind`, `ratio`, `error`.
-
-    Systematic draws have an exact value where their count vectors can be listed, else a simulated one.
-    """
-    chain, rows = CHAINS[live_chain](steps), []
-    parts = estimators.explained(*chain)
-    for k in ks:
-        unit = float(estimators.independent_error(parts, k))
-        simulated = {"MTS, simulated": "multinomial"} | ({"Dirichlet, simulated": "dirichlet"} if k > 1 else {})
-        exact = {"MTS, exact": estimators.mse_ratio(*chain, k)}
-        try:
-            exact["systematic"] = estimators.mse_ratio(*chain, k, "systematic")
-        except SpecError:
-            simulated["systematic"] = "systematic"
-        rows += [(k, kind, ratio, 0.0) for kind, ratio in exact.items()]
-        for kind, sampler in simulated.items():
-            found = simulate(*chain, k, TRACES, sampler)
-            rows.append((k, kind, found.mse / unit, found.standard_error / unit))
-    table = pd.DataFrame(rows, columns=["k", "kind", "ratio", "error"])
-    return table.assign(kind=ordered(table["kind"], SAMPLERS)).sort_values(["k", "kind"], ignore_index=True)
-
-
-def samplers(rows: pd.DataFrame, finding: str = "") -> Shown:
-    """Ratios on one chain by K, with two standard errors of those that are simulated."""
-    ks = sorted(rows["k"].unique().tolist())
-    levels = [(k, PRINTED, estimators.printed_bound(k)) for k in ks] + [(k, INDEPENDENT, 1.0) for k in ks]
-    levels = pd.DataFrame(levels, columns=["k", "kind", "ratio"]).sort_values("k", kind="stable")
-    both = pd.concat([rows, levels], ignore_index=True)
-    both = both.assign(low=both["ratio"] - 2 * both["error"], high=both["ratio"] + 2 * both["error"])
-    both["place"] = both["k"] * both["kind"].map(ASIDE).fillna(1.0)
-    points = dict.fromkeys(ASIDE, 0.0)  # simulated ones have no line
-    shown = look.lines(
-        both, "place", "ratio", "kind", ("tokens K", "error / K traces"), None, finding, points, **SINGLE
-    )
-    barred(shown, both, "place")
-    look.ticked(shown.figure.axes, doublings(ks))
-    return shown
-
-
 # Sample size
 
 
@@ -172,9 +119,6 @@ def size_table() -> pd.DataFrame:
             entry |= {f"N, {name}": size, f"fails, {name}": estimators.failure(EPSILON, size, k, steps)}
         rows.append(entry)
     return pd.DataFrame(rows)
-
-
-# Coverage
 
 
 # On trained models

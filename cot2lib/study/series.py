@@ -29,7 +29,7 @@ FREE: tuple[Look, ...] = (  # for what no figure of the book has
     ("#332288", "p", (2, 1)),
     ("#882255", "8", (8, 2)),
 )
-BOUND, INDEPENDENT = "the paper's 2 \N{MINUS SIGN} 1/K", "K independent traces"
+BOUND = "the paper's 2 \N{MINUS SIGN} 1/K"
 # fmt: off
 LOOKS: dict[str, dict[object, Look]] = {  # of every value that the book draws, in the order of legends
     "method": {
@@ -72,10 +72,6 @@ LOOKS: dict[str, dict[object, Look]] = {  # of every value that the book draws, 
     "chain": {
         "tight bound": ("#bbbbbb", ".", SOLID), BOUND: PRINTED, "identity": OTHER, "lazy 0.1": FOURTH,
         "lazy 0.3": SEVENTH, "MNNS": MAIN, "random rows": FIFTH, "sharp rows": SIXTH,
-    },
-    "kind": {
-        BOUND: PRINTED, INDEPENDENT: LEVEL, "MTS, exact": (BLUE, ".", SOLID), "MTS, simulated": MAIN, "MTS": MAIN,
-        "Dirichlet, simulated": (ORANGE, "D", DASH_DOT), "systematic": (GREEN, "v", DASHED),
     },
     "size": {"allowed": ("black", ".", DOTTED), "the paper's N": OTHER, "corrected N (Chebyshev)": MAIN},
     "models": {

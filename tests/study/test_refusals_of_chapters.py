@@ -82,10 +82,9 @@ REFUSALS = [
     ("lengths[0]=0: must be at least 1", lambda: construction.smallest([0])),
     ("feed='tokens': choose one of output, mixture", lambda: ExpertStack(MNNS(1, 3, 3), [1], "tokens")),
     # estimates, sampling, policy ratios
-    ("live_chain='walk'", lambda: sample_complexity.checked("walk", KS, 4)),
-    ("ks=[0]", lambda: sample_complexity.checked("identity", [0], 4)),
-    ("steps=1", lambda: sample_complexity.checked("identity", KS, 1)),
-    ("steps=9", lambda: sample_complexity.checked("identity", KS, 9)),
+    ("ks=[0]", lambda: sample_complexity.checked([0], 4)),
+    ("steps=1", lambda: sample_complexity.checked(KS, 1)),
+    ("steps=9", lambda: sample_complexity.checked(KS, 9)),
     ("inputs=1: choose 2 to", lambda: probed("cot2", 1)),
     ("inputs=1000000: choose 2 to", lambda: probed("cot2", 10**6)),
     ("no-CoT has no mixtures", lambda: probed("no-cot", 4)),
