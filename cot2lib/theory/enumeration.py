@@ -109,7 +109,7 @@ def systematic_error(start: Float[Tensor, " v"], transitions: list[Float[Tensor,
         if states * (v + 1) * v > MOST_ENTRIES:
             raise SpecError(
                 f"{states} count vectors of {v} tokens are reachable by systematic draws, too many to go on listing; "
-                "take a shorter chain or fewer tokens, or simulate (cot2lib.theory.simulation)."
+                "take a shorter chain or fewer tokens."
             )
         cuts = (-expected.cumsum(-1)).remainder(1.0).sort(-1).values  # (state, v): counts change at these offsets
         edges = torch.cat([torch.zeros(states, 1), cuts, torch.ones(states, 1)], -1).to(cuts)  # (state, v + 2)

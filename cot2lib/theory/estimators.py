@@ -37,6 +37,7 @@ from torch import Tensor
 
 from cot2lib.errors import SpecError
 from cot2lib.kit.frozen import positive
+from cot2lib.tasks import MNNS
 from cot2lib.theory.enumeration import systematic_error
 
 EXACT = ("multinomial", "systematic")  # samplers whose error is known exactly
@@ -98,6 +99,11 @@ def explained(start: Distribution, transitions: Transitions) -> Explained:
         product = moves @ product
         collisions.append((alpha * product.square().sum(-1)).sum(-1))  # (*input)
     return torch.stack(collisions[::-1], -1) - alphas[-1].square().sum(-1)[..., None]
+
+
+def answer_mass(task: MNNS) -> Float[Tensor, " input"]:
+    """alpha_m(answer) of MNNS: the share of all trajectories that end in the answer."""
+    return (task.signed_sums()[:, :, -1] == task.answers[:, None]).double().mean(1)
 
 
 def mnns_explained(digits: Int[Tensor, "input step"]) -> Float[Tensor, "input step"]:

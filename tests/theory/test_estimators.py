@@ -7,11 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cot2lib.study.claims import theorems
-from cot2lib.supervision import hindsight_targets
+from cot2lib.supervision import forward_counts, hindsight_targets
 from cot2lib.tasks import MNNS
-from cot2lib.theory import chains, enumeration, estimators, simulation
+from cot2lib.theory import chains, enumeration, estimators
 from cot2lib.theory.estimators import mse_ratio
-from cot2lib.theory.simulation import simulate
 
 KS = (1, 2, 3, 4, 6, 8, 16)
 
@@ -243,31 +242,13 @@ def test_mse_ratio_of_systematic_draws_is_enumerated():
         assert mse_ratio(*chain, k, "systematic") == pytest.approx(exact, abs=1e-12)
 
 
-# Simulation
-
-
-@pytest.mark.parametrize("steps, k", [(2, 8), (6, 2)])
-@pytest.mark.parametrize("sampler", ["multinomial", "dirichlet", "systematic", "discrete"])
-def test_simulate_has_the_exact_errors(steps, k, sampler):
-    chain = chains.random_rows(6, steps, 0.3) if steps == 6 else chains.lazy_walk(5, steps, 0.1)
-    found, parts = simulate(*chain, k, 8000, sampler), estimators.explained(*chain)
-    exact = float(estimators.independent_error(parts, k))
-    if sampler != "discrete":
-        exact *= mse_ratio(*chain, k, "systematic" if sampler == "systematic" else "multinomial")
-    assert abs(found.mse - exact) <= 4.5 * found.standard_error + 1e-9
-    assert (found.mean - estimators.marginals(*chain)[-1]).abs().max() < 4.5 * (exact / 8000) ** 0.5 + 1e-9
-
-
-def test_simulate_is_a_function_of_its_seed():
-    one, same, other = (simulate(*drawn(), 4, 100, seed=s).errors for s in (1, 1, 2))
-    assert torch.equal(one, same) and not torch.equal(one, other)
-
-
 def test_answer_mass_is_the_share_of_trajectories():
-    share = simulation.answer_mass(MNNS())
-    assert float(share.mean()) == pytest.approx(0.1074, abs=6e-5) and share.max() < 1
-    optimal = (MNNS().signed_sums()[:, :, -1] == MNNS().answers[:, None]).double().mean(1)
-    assert torch.equal(share, optimal)
+    share = estimators.answer_mass(MNNS())
+    assert float(share.mean()) == pytest.approx(0.1074, abs=6e-5) and float(share.max()) == 6 / 16
+    task = MNNS()
+    graph = [task.children(step) for step in range(task.length)]
+    ways = forward_counts(graph, task.states, task.start)[-1].gather(1, (task.answers + task.start)[:, None])[:, 0]
+    assert torch.equal(share, ways.double() / 16)
 
 
 # Claims and errors

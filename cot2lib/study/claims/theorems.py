@@ -14,7 +14,7 @@ from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import MNNS
 from cot2lib.theory import chains, enumeration, estimators
 from cot2lib.theory.construction import TrigMNNS, exact_match, multisets
-from cot2lib.theory.simulation import answer_mass
+from cot2lib.theory.estimators import answer_mass
 
 TOKENS_PER_STEP = (1, 2, 3, 4, 8, 16)
 LENGTHS = range(1, 7)
