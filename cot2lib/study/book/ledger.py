@@ -189,7 +189,7 @@ def misses_table(rows: pd.DataFrame, read: Read) -> pd.DataFrame:
         family = f"`{number.chapter}`, {number.unit.name}{', series' * series}"
         differ = sum(verdict.startswith(NOT) for verdict in others)
         found.append((family, 1, row.group == DIFFERS, len(others), differ))
-    columns = ["family", "numbers", "differ", "our runs", "our runs that differ"]  # also of no number
+    columns = ["family", "numbers", "differ", "our values", "our values that differ"]  # also of no number
     table = pd.DataFrame(found, columns=columns).groupby("family", sort=False).sum().reset_index()
     table.insert(3, "by chance", (1 - LEVEL) * table["numbers"])
     return table

@@ -138,7 +138,7 @@ def verdicts(table: pd.DataFrame) -> pd.DataFrame:
         UNRUN if row.mean != row.mean else report.describe(row.mean, row.low, row.high) + "*" * bool(row.sure)
         for row in table[["mean", "low", "high", "sure"]].itertuples()
     ]
-    shown = table[["experiment", "measure"]].assign(found=found, predicted=table["id"].map(said))
+    shown = table[["task", "experiment", "measure"]].assign(found=found, predicted=table["id"].map(said))
     return shown.assign(verdict=table["set"].map(words))
 
 
