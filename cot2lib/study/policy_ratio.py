@@ -1,8 +1,8 @@
 """Chapter `policy_ratio`: gradients of small models under both policy ratios, and how far ratios go from one.
 
 Reward, divergence and gradients are exact where all thoughts can be listed (`cot2lib.policy_gradient`), else sampled.
-With one update per batch and no dropout every ratio is one, whatever clip range is chosen. Dropout in
-the current policy alone, as in the authors' code, moves it; this is measured on models that chapters ship.
+With one update per batch and no dropout every ratio is one, whatever clip range is chosen. Dropout in the current
+policy alone, as in the authors' code, moves it; this is measured on models that chapters ship.
 """
 
 from collections.abc import Callable, Sequence

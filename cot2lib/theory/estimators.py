@@ -70,7 +70,7 @@ def mse_ratio(
     """
     chain = _checked_chain(start, transitions, k)
     if sampler not in EXACT:
-        raise SpecError(f"sampler={sampler!r}: exact values exist for {' and '.join(EXACT)}; simulate others.")
+        raise SpecError(f"sampler={sampler!r}: exact values exist for {' and '.join(EXACT)}; choose one.")
     terms = explained(*chain)
     if terms[-1] <= CERTAIN:
         raise SpecError("the chain ends in one certain token, so that both errors are 0 and have no ratio.")
