@@ -64,9 +64,6 @@ def test_split():
         rows, held_out = SUMS.split(seed)
         assert torch.equal(rows, TASK.split(seed).nonzero()[:, 0])
         assert sorted(torch.cat([rows, held_out]).tolist()) == list(range(TASK.size))
-    rows, held_out = SUMS.split(42, "random")
-    assert len(rows) == int(0.8 * TASK.size) and len(held_out) == TASK.size - len(rows)
-    assert not torch.equal(rows, SUMS.split(42)[0])
 
 
 def test_initialisation_is_gpt2s():
@@ -172,13 +169,13 @@ def test_training_learns(capsys):
 
 
 def test_reward_raises_a_weak_start(capsys):
-    torch.manual_seed(0)
+    torch.manual_seed(1)
     sums = cot2.Sums(2)
-    rows, held_out = sums.split(42, "random")
-    model, _ = cot2.train(sums, 1, rows, held_out, steps=200, lr=1e-2, d=16, layers=1, heads=1)
-    before = cot2.accuracy(model, sums, rows, 3)
-    cot2.reward(model, sums, rows, steps=150, batch=16, lr=3e-3)
-    assert cot2.accuracy(model, sums, rows, 3) > before + 10
+    every = torch.arange(len(sums.digits))
+    model, _ = cot2.train(sums, 1, every, every, steps=250, lr=1e-2, d=16, layers=1, heads=1)
+    before = cot2.accuracy(model, sums, every.repeat(8), 3)
+    cot2.reward(model, sums, every, steps=400, batch=32, lr=1e-3)
+    assert cot2.accuracy(model, sums, every.repeat(8), 3) > before + 10
 
 
 def run(monkeypatch, *given):
@@ -204,7 +201,6 @@ def test_the_command_compares_both_methods_and_rewards(monkeypatch, capsys):
         (["--budget", "17"], "choose 1 to 16"),
         (["--digits", "6"], "--digits"),
         (["--d", "33"], "even"),
-        (["--split", "x"], "--split"),
         (["--tokens", "3"], "--tokens"),
     ],
 )
