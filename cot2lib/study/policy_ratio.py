@@ -165,7 +165,7 @@ def example_climbs(ks: Sequence[int], updates: int) -> pd.DataFrame:
 
 
 def example_ends(climbs: pd.DataFrame) -> pd.DataFrame:
-    """Reward after all updates of `climbs`, and the entropy (nat) of a thought after a fixed time where thought and
+    """Reward after all updates of `climbs`, and the entropy (nat) of a draw after a fixed time where thought and
     answer share no parameter: columns `k`, `ratio`, `J`, `entropy`."""
     ends = climbs[climbs["update"] == climbs["update"].max()][["k", "ratio", "J"]].reset_index(drop=True)
     ks = ends["k"].unique().tolist()
@@ -191,7 +191,7 @@ def examples(climbs: pd.DataFrame, ends: pd.DataFrame, finding: str = "") -> Sho
     right.legend(frameon=False, loc="center right")
     right.axhline(np.log(8), color="black", linewidth=1, linestyle=":")
     ticked([right], sorted(ends["k"].unique()), xlabel="tokens K")
-    right.set(ylabel="entropy of a thought (nat)", ylim=(0, None))
+    right.set(ylabel="entropy of a draw (nat)", ylim=(0, None))
     figure.legend(*left.get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
     left.get_legend().remove()
     return Shown(figure, pd.concat([data, ends.drop(columns="J")], ignore_index=True), finding)

@@ -51,7 +51,7 @@ def climb(ks: Sequence[int], ratio: str, updates: int) -> Float[Tensor, "step k"
 
 
 def entropies(ks: Sequence[int], ratio: str, time: float) -> Float[Tensor, " k"]:
-    """Final entropies (nat) of a thought of K draws whose reward is the share of one right token among them.
+    """Final entropies (nat) of one of a thought's K draws, whose reward is the share of one right token among them.
 
     Training starts uniform over `VOCAB` tokens and follows the expected gradient. `time` is the number of updates
     times the learning rate, the same for every K.
