@@ -86,7 +86,7 @@ def sample_complexity_ratio() -> Verdict:
 def sample_complexity_rate() -> Verdict:
     """N = Theta(1 / (K eps^2)) traces are enough (Prop. sample-complexity, i).
 
-    The printed N fails on long chains. The N from a variance that grows with m does not.
+    The printed N fails for many tokens on long chains. The N from a variance that grows with m does not.
     """
     printed, corrected, epsilon, delta = True, True, 0.1, 0.1
     for k, steps in ((8, 2), (16, 100), (64, 200)):
