@@ -14,8 +14,8 @@ The likelihood ratio of a thought of K independent tokens is the product over it
 mean instead, the product to the power 1/K. Its expectation under the old policy is at most one, and its gradient gives
 each token of a thought 1/K of the answer's weight. Both are here, and a third form that clips every draw on its own.
 Where the authors' code differs: by default it divides the logits by K (`MTS(k, temperature=k)`) and takes the product,
-it leaves dropout on in the current policy alone, so that ratios differ from one at equal weights, and the answer's KL
-has no gradient.
+it leaves dropout on in the current policy alone, so that ratios differ from one at equal weights, and it keeps no
+gradient of the KL.
 """
 
 import torch

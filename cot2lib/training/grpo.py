@@ -16,7 +16,7 @@ How it differs from the authors' code:
 
 1. The old policy's densities come from the replay itself, so that at equal weights the ratio is exactly one. There,
    dropout is on in the current policy alone. A recipe with dropout has it in the current policy alone here, too.
-2. The answer's divergence has a gradient.
+2. The divergence has a gradient.
 3. Runs are evaluated before the first step, and by their own sampler, by base and by discrete decoding.
 4. The surrogate's value is zero by construction when every batch serves one update without dropout. So the share of
    failed rollouts is logged as the loss.
