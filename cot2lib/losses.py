@@ -15,7 +15,7 @@ mean instead, the product to the power 1/K. Its expectation under the old policy
 each token of a thought 1/K of the answer's weight. Both are here, and a third form that clips every draw on its own.
 Where the authors' code differs: by default it divides the logits by K (`MTS(k, temperature=k)`) and takes the product,
 it leaves dropout on in the current policy alone, so that ratios differ from one at equal weights, and it keeps no
-gradient of the KL.
+gradient of the KL (the last term is added under `no_grad`, which detaches the sum).
 """
 
 import torch
