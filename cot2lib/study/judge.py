@@ -70,7 +70,7 @@ GROUPS = {  # of labels, in the order of pages
     UNTESTED: (UNTESTED, "quick only", "not run"),
 }
 SAID = {  # what a reader is told of a label besides its group; the rest is said by the note alone
-    NEAR: "our runs spread by more than the margin", REFUTED: "refuted", PART: "in part:",
+    NEAR: "the prediction interval is wider than the margin", REFUTED: "refuted", PART: "in part:",
     "holds vacuously": "vacuously:", "quick only": "quick recipe alone", "not run": "not run:",
 }  # fmt: skip
 

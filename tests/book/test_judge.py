@@ -207,7 +207,7 @@ def test_parts_verdict(verdicts, expected):
         ("reproduced", ("agrees", "", "")),
         ("reproduced: if CoT2 may try as often", ("agrees", "", "CoT2 may try as often")),
         ("reproduced: but the paper's own 1.9588 is nearer", ("agrees", "but the paper's own 1.9588 is nearer", "")),
-        ("near", ("agrees", "our runs spread by more than the margin", "")),
+        ("near", ("agrees", "the prediction interval is wider than the margin", "")),
         ("holds if the margin exists: d < 1", ("agrees", "", "the margin exists: d < 1")),
         ("holds vacuously: it excludes nothing", ("agrees", "vacuously: it excludes nothing", "")),
         ("not reproduced: ours 3.2 points lower, if so read", ("differs", "ours 3.2 points lower", "so read")),
