@@ -83,6 +83,11 @@ def bare_by_age(seeds: Sequence[int] = TEN) -> list[RunSpec]:
     return [*bare(first, ("age",), METHODS), *bare(rest, ("age",), ("discrete",))]
 
 
+def worded(seeds: Sequence[int] = THREE) -> list[RunSpec]:
+    """`bare` with ages as names, and prompts as the paper writes them: four tokens an edge."""
+    return [_with(run, {"task": dict(grammar="sentences")}) for run in bare(seeds, ("age",))]
+
+
 def placed(method: str, seed: int = SEEDS[0], d_model: int = 32, **shown) -> RunSpec:
     """A run by what the search for a recipe found: places that count padding, a higher rate, a shorter memory and
     fewer steps."""
@@ -236,7 +241,7 @@ def every(profile: str) -> list[Run]:
     if profile == "quick":
         found += [*changes(), *chosen()]
     else:
-        found += [*bare(), *bare_by_age(), *bare_answering(SEEDS)]
+        found += [*bare(), *bare_by_age(), *worded(), *bare_answering(SEEDS)]
     rewards = [run for task, seeds in zip(TASKS, (THREE, SIX)) for run in rewarded(task, profile, seeds)]
     return list(dict.fromkeys([*found, *rewards]))
 
