@@ -55,7 +55,7 @@ def specs(task: MNNS, profile: str, budgets: Sequence[int], d_model: int, epochs
 
 
 def recorded(asked: Sequence[RunSpec], profile: str) -> pd.DataFrame | None:
-    """Tidy learning curves of the recorded runs of the same task, budgets and dimension, all seeds; None without.
+    """Tidy learning curves of the recorded runs of the same task, budgets and dimension, seeds 42 to 61; None without.
 
     `asked` is what `specs` gives.
     """
