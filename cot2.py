@@ -33,7 +33,7 @@ class Sums:
         self.answers = self.targets(1)[:, -1].argmax(-1)  # (input,)
 
     def split(self, seed: int):
-        """Rows to train on (80 %), and held-out rows; orders of some digits stay together."""
+        """Rows to train on (80 %) and held out; orders of the same digits stay together."""
         keys = [tuple(sorted(row)) for row in self.digits.tolist()]
         groups = list(dict.fromkeys(keys))
         random.Random(seed).shuffle(groups)
