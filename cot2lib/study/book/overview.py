@@ -51,9 +51,10 @@ discrete](grpo-improves) or [continuous supervision](dirichlet-improves).
 PHRASE = re.compile(r"\[(.+?)\]\((.+?)\)")
 
 
-def counts(rows: pd.DataFrame) -> pd.DataFrame:
-    """How many claims of each kind have which verdict, with a row for all."""
+def counts(rows: pd.DataFrame, on_condition: bool = False) -> pd.DataFrame:
+    """How many claims of each kind have which verdict (only those on a condition), with a row for all."""
     found = judged(rows)
+    found = found[[bool(in_words(verdict).condition) for verdict in found]] if on_condition else found
     kinds = claims().loc[found.index, "metric"].map(KINDS).fillna(NUMBER)
     table = pd.crosstab(kinds.to_numpy(), found.map(group).to_numpy())
     table = table.reindex(index=[STATEMENT, NUMBER, ENTROPY], columns=[*MARKS], fill_value=0)
