@@ -7,6 +7,7 @@ transformers and the book's tools are imported only by the commands that need th
 import argparse
 import multiprocessing
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -54,14 +55,15 @@ class Parser(argparse.ArgumentParser):
 
 def count(text: str) -> int:
     """An option's whole number of at least 1."""
-    if (number := int(text)) < 1:
-        raise argparse.ArgumentTypeError(f"{text}: need at least one")
+    number = int(text) if text.isdecimal() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text}: need a whole number, at least one")
     return number
 
 
 def shard(text: str) -> tuple[int, int]:
     """An option's K/N, K counted from 0."""
-    first, of = map(int, text.split("/"))
+    first, of = map(int, text.split("/")) if re.fullmatch(r"\d+/\d+", text) else (0, 0)
     if not 1 <= first <= of:
         raise argparse.ArgumentTypeError(f"{text}: write K/N with 1 <= K <= N, say 1/2")
     return first - 1, of
@@ -111,7 +113,7 @@ def _add_training(command: Callable) -> None:
     for parser in (run, slurm):
         parser.add_argument("chapter", help="chapter whose runs to train")
         _training(parser)
-        threads = "CPU threads of each worker (default: all; with several workers or torch's own steps: 1)"
+        threads = "CPU threads of each process (default: all; with several workers or torch's own steps: 1)"
         parser.add_argument("--threads", type=count, help=threads)
         engine = "auto: the fused one where it applies"
         parser.add_argument("--engine", default="auto", choices=("auto", "torch"), help=engine)
@@ -129,8 +131,8 @@ def _add_training(command: Callable) -> None:
     language = command("llm", _train, text, RESUMES)
     language.add_argument("what", metavar="train", choices=["train"], help="the one thing to do")
     _training(language)
-    language.add_argument("--model", help="folder with the weights, where the hub cannot be reached")
-    language.add_argument("--data", help="folder with GSM8K's files, where they cannot be downloaded")
+    language.add_argument("--model", help="paper: folder with the weights, where the hub cannot be reached")
+    language.add_argument("--data", help="paper: folder with GSM8K's files, where they cannot be downloaded")
 
 
 def _add_study(command: Callable) -> None:
@@ -246,6 +248,8 @@ def _train(options: argparse.Namespace) -> None:
     from cot2lib.study.gsm8k_runs import QWEN, word_problems
 
     places = {name: place for name, place in ((QWEN, options.model), (GSM8K, options.data)) if place}
+    if places and options.profile != "paper":
+        raise SpecError("--model and --data are for the models of --profile paper; leave them out.")
     for run in sweeps.where(word_problems(options.profile), options.where):
         last = runs.train(run, options.device, places).iloc[-1]
         said = f"{last['accuracy']:.1%} by {last['decoding']}, {last['length']:.1f} tokens"
@@ -296,9 +300,12 @@ def _chapters(options: argparse.Namespace) -> int:
 
 
 def _ledger(options: argparse.Namespace) -> None:
+    from cot2lib.kit import paths
     from cot2lib.study.book.ledger import is_measured, of_records
     from cot2lib.study.judge import Words
 
+    if not paths.records().exists():
+        raise SpecError(f"$COT2_RECORDS names {paths.records()}, where no records are; choose another folder.")
     rows = of_records()
     if options.csv:
         rows.to_csv(options.csv, index=False)

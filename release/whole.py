@@ -78,6 +78,9 @@ def compare(shipped: pd.DataFrame, ours: pd.DataFrame) -> None:
 
 if __name__ == "__main__":
     try:
-        main(**dict(word.split("=", 1) for word in sys.argv[1:]))
+        given = dict(word.partition("=")[::2] for word in sys.argv[1:])
+        if strange := [name for name in given if name not in ("device", "workers", "chapters")]:
+            raise CoT2Error(f"{strange[0]}: choose device=cuda, workers=4 or chapters=csft,budget.")
+        main(**given)
     except CoT2Error as error:
         sys.exit(f"gpu: {error}")

@@ -1,8 +1,8 @@
 """A script outside the package: a thought rule, a sampling rule, targets and a ragged task, trained beside ours.
 
-    python outside.py FOLDER [STEPS]
+    python tests/outside.py [FOLDER [STEPS]]
 
-It writes `curves.csv` and `curves.png` into the folder.
+It writes `curves.csv` and `curves.png` into the folder (default: the current one).
 """
 
 import sys
@@ -106,4 +106,4 @@ def main(folder: Path, steps: int) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 300)
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "."), int(sys.argv[2]) if len(sys.argv) > 2 else 300)

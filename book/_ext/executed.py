@@ -45,15 +45,16 @@ Parameters: {parameters}.
 Executed in {seconds} s: {facts}.
 
 ```bash
-{run}
-{run} -p retrain True  # trains runs first, by the quick recipe
-{run} -p retrain True -p profile paper  # by the authors' recipe instead
+{run}{retrained}
 ```
 
 {{numref}}`tab-commands`, on the page of [all claims](../book/claims.md), lists the commands that train recorded
 runs, with their hours.
 :::
 """
+RETRAINED = """
+{run} -p retrain True  # trains runs first, by the quick recipe
+{run} -p retrain True -p profile paper  # by the authors' recipe instead"""
 FOLDS = {"parameters": "Parameters: change these and run again", "checks": "What is checked"}  # by tag
 FIGURE = "The code"
 FACTS = ("device", "python", "torch", "cot2lib", "commit", "date")
@@ -153,6 +154,7 @@ def add_commands(app: Sphinx, chapter: str, cells: list[dict], made: dict) -> No
     app.env.note_dependency(str(CHAPTERS))
     known = chapters().get(chapter, {})
     run = f"papermill notebooks/{chapter}.ipynb out.ipynb"
+    evidence = [cell for cell in cells if cell.get("id") != "parameters"]
     changed = ""
     if known:
         command = f"{run} {given(known['change'])}"
@@ -164,6 +166,7 @@ def add_commands(app: Sphinx, chapter: str, cells: list[dict], made: dict) -> No
         seconds=made.get("seconds", "?"),
         facts="; ".join(f"{key} {made[key]}" for key in FACTS if key in made),
         run=run,
+        retrained=RETRAINED.format(run=run) if any("retrain" in "".join(cell["source"]) for cell in evidence) else "",
     )
     cells.append({"cell_type": "markdown", "id": "again", "metadata": {}, "source": text})
     if "play" in known:
