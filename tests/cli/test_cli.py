@@ -62,7 +62,14 @@ def test_a_ledger_that_fails_leaves_no_file(tmp_path, monkeypatch):
     assert [path.read_text() for path in tmp_path.iterdir()] == ["kept"]
 
 
+def test_a_ledger_of_absent_records_is_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("COT2_RECORDS", str(tmp_path / "typo"))
+    assert cli.main(["ledger"]) == 2
+    assert "typo, where no records are" in capsys.readouterr().err
+
+
 REFUSED = {
+    "llm train --model weights": "--model and --data are for the models of --profile paper",
     "run nowhere": "chapter 'nowhere' has no runs; chapters with runs: csft",
     "run csft --profile slow": "profile 'slow' is unknown; choose one of paper, quick",
     "run csft --where d_model=33": "d_model is one of 16, 24, 32",
