@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from cot2lib.specs.profiles import POLICIES
-from cot2lib.study import arrow, grpo_mts, policies
+from cot2lib.study import arrow, graph_runs, graphs, grpo_mts, policies
 from cot2lib.study.book.ledger import of_records, ours
 from cot2lib.study.claims.kinds import SETTLED
 from cot2lib.study.frame import at
@@ -49,7 +49,7 @@ def number(name: str) -> str:
 def found() -> dict[str, str]:
     """Numbers that are no claim's, by name."""
     points = policies.evaluations({SETTLED: explaining(SETTLED)})
-    return _split() | _settings(points) | _bound() | _read_off() | _entropies(points) | _arrow()
+    return _split() | _settings(points) | _worded() | _bound() | _read_off() | _entropies(points) | _arrow()
 
 
 def _split() -> dict[str, str]:
@@ -73,6 +73,12 @@ def _settings(points: pd.DataFrame) -> dict[str, str]:
     shown = best.agg(["size", mean_of]).assign(gain=gain.agg(policies.differences), fits=fits).reset_index()
     gains = {f"gain {d}": f"{grpo_mts.paper_measure('gain', d, SHOWN_K):.2f}" for d in LARGE}
     return gains | {"settings": "\n".join(f"| {' | '.join(map(str, row))} |" for row in shown.itertuples(index=False))}
+
+
+def _worded() -> dict[str, str]:
+    """Accuracy on ProsQA by the stated half of the recipe, on prompts of four tokens an edge."""
+    last = graphs.recorded(graph_runs.worded()).groupby("method", observed=True)["last"]
+    return {f"worded {method}": f"{mean_of(part)} (n = {len(part)})" for method, part in last}
 
 
 def _bound() -> dict[str, str]:
