@@ -37,8 +37,8 @@ CURVES = {  # by panel: the file, and what a reader who does not see it reads
     first_page.GRAPHS: ("graphs", "ProsQA: continuous thoughts come near 100 %, discrete ones stay below."),
 }
 FOUND = (
-    "These models learn sums and ProsQA better with continuous than with discrete thoughts. Thin lines are "
-    "seeds, bars the paper's accuracies. The ProsQA models drawn have *d* = {d_model}; the paper's have *d* = 32 and "
+    "These models learn better with continuous than with discrete thoughts. Thin lines are seeds, "
+    "bars the paper's accuracies. The ProsQA models drawn have *d* = {d_model}; the paper's have *d* = 32 and "
     "answer other questions."
 )
 FIRST_CONTROLS = "5cf5852"  # the commit that made the first runs of the controls

@@ -86,9 +86,8 @@ def favoured() -> str:
     ours = graphs.gaps(graphs.recorded(usual), ["heads"])["mean"].item()
     two, four = graphs.gaps(graphs.recorded(best), ["heads"])["mean"]
     return (
-        f"Our recipe for graphs of four hops favours CoT2, which leads by {ours:.0f} points, and by {two:.0f} (two "
-        f"heads) or {four:.0f} (four) if each method has the best of the settings tried on both (names drawn anew, "
-        "{numref}`tab-chosen`)."
+        f"Our recipe for four hops favours CoT2, which leads by {ours:.0f} points, and by {two:.0f} (two heads) or "
+        f"{four:.0f} (four) if each method has its best settings (fresh names, {{numref}}`tab-chosen`)."
     )
 
 
