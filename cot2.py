@@ -131,7 +131,7 @@ def train(task: Sums, budget: int, rows, held_out, steps=8200, batch=64, lr=3e-3
     optimizer = torch.optim.AdamW(model.parameters(), lr, weight_decay=0.0, fused=True)
     rule, curve = "discrete" if budget == 1 else "base", []
     for step in range(1, steps + 1):
-        cosine = (1 + math.cos(math.pi * step / steps)) / 2  # the rate falls to zero
+        cosine = (1 + math.cos(math.pi * step / steps)) / 2  # warm-up, then down to zero
         optimizer.param_groups[0]["lr"] = lr * min(step / 100, 1) * cosine
         index = rows[torch.randint(len(rows), (batch,))]
         loss = -log_likelihood(model, task.prompts[index], targets[index]).sum(1).mean()
