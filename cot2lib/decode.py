@@ -101,8 +101,8 @@ def think(
 ) -> tuple[Float[Tensor, "run batch vocab"], Thought, Float[Tensor, "run prompt branch d"]]:
     """One step from the last hidden state of every branch: its logits, the thought, and the embedding to feed next.
 
-    The batch of a thought is prompt by prompt its branches; `step` and `rows` are as in `State`, `options` as in
-    `GPT2Stack.hidden`, with a cache.
+    The batch of a thought has the branches of each prompt side by side; `step` and `rows` are as in `State`,
+    `options` as in `GPT2Stack.hidden`, with a cache.
     """
 
     def peek() -> Float[Tensor, "run batch d"]:

@@ -173,7 +173,7 @@ def thought(stack: GPT2Stack, specs: Sequence[RunSpec]) -> Thinking:
 
 
 def edits(thinking: Thinking) -> Iterator[Edit]:
-    """Every edit that the task and the thoughts have; a hidden state has no states to take away."""
+    """Every edit that the task and the thoughts allow; a hidden state has no states to take away."""
     generator = torch.Generator().manual_seed(0)
     on_numbers, mixed = isinstance(thinking.task, MNNS), thinking.weights is not None
     yield from removals(thinking, generator) if mixed else ()

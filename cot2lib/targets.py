@@ -18,9 +18,9 @@ the keys of `Visits`, so that a run does not depend on what it was stacked with,
 The rules here are controls. Each but `Frontier`, the hindsight target of the full budget, gives up something of it.
 `Frontier`, `DrawnState`, `FreshPath` and `Smoothed` differ in how many states a thought names. `Rotated` and `Renamed`
 keep the information and lose the order or the names; `Geometric` loses the counts. `Shuffled`, `Uniform` and `Arrow`
-keep nothing of the input's own, `WrongStates` its entropy. These four placebos follow the usual controls of probing
-and of chain of thought (random labels: Hewitt and Liang 2019, arXiv:1909.03368; filler tokens: Pfau et al. 2024,
-arXiv:2404.15758).
+keep nothing of an input's frontier, `WrongStates` keeps its entropy. These four placebos follow the usual controls of
+probing and of chain of thought (random labels: Hewitt and Liang 2019, arXiv:1909.03368; filler tokens: Pfau et al.
+2024, arXiv:2404.15758).
 """
 
 import dataclasses
@@ -191,7 +191,7 @@ class FreshPath(Shares):
 
 @dataclass(frozen=True)
 class Rotated(Shares):
-    """At each thought the frontier of the next one, and at the last one of the first."""
+    """At each thought the frontier of the next thought; at the last thought the frontier of the first."""
 
     def weights(self, visits: Visits) -> Weights:
         shares = FRONTIER.weights(visits)
@@ -293,7 +293,8 @@ class Geometric(Shares):
 class PathAhead(Shares):
     """The rest of the discrete path at each step, from its next state to the answer; its weights fall by `DECAY`.
 
-    A variant of the target of MUX (Suleymanzade et al. 2026, arXiv:2607.18264), which public notes say mixes a span.
+    A variant of the target of MUX (Suleymanzade et al. 2026, arXiv:2607.18264), which, by public notes,
+    mixes a span of tokens.
     """
 
     def weights(self, visits: Visits) -> Weights:

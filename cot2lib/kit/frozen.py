@@ -202,7 +202,7 @@ def tag_of(kind: type) -> str:
 
 
 def to_data(spec, compared: bool = False) -> dict:
-    """Plain data: the kind and the fields that differ from their defaults, or only those that count in comparisons."""
+    """Plain data: the kind and the fields that differ from their defaults; with `compared`, none that `==` ignores."""
     kind = type(spec)
     data = {"kind": tag_of(kind)}
     if is_outside(kind):

@@ -14,7 +14,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Branches:
-    """`count` sequences that share their first `shared` positions."""
+    """Layout of `count` sequences that share their first `shared` positions."""
 
     shared: int = 0
     count: int = 1

@@ -54,7 +54,7 @@ def run(
         threads: CPU threads while training. By default torch takes one, since the matrices are small, and the fused
             engine trains as many runs at a time as torch has threads.
         engine: "auto": the fused engine (`cot2lib.training.fused`) where it applies; "torch": never.
-        stack: most trainings side by side, by default as `room` says.
+        stack: most trainings side by side, by default 16 on a CPU, what half of its memory takes on a GPU.
 
     What a class from outside the package raises stays as it is; a note names the run.
     """

@@ -51,7 +51,7 @@ class RunSpec(Run):
 
     @property
     def method(self) -> str:
-        """The method's name in the paper; what the paper does not name is told apart after a comma."""
+        """The method's name in the paper; a variant that the paper does not name has a suffix after a comma."""
         if self.supervision.feeding == "stages":
             return "COCONUT, zero slot" if isinstance(self.thought, ZeroSlot) else "COCONUT"
         if self.supervision.every is None:
@@ -64,7 +64,7 @@ class RunSpec(Run):
 
     @property
     def training(self) -> "RunSpec":
-        """The run, under teacher forcing with the base rule, as another acts at evaluation alone."""
+        """The run as it is trained: the base rule takes the place of a rule that acts at evaluation alone."""
         return replace(self, thought=Base()) if self.supervision.feeding == "teacher" else self
 
     def columns(self) -> dict[str, object]:
@@ -145,12 +145,12 @@ class GRPOSpec(Run):
 
     @property
     def supervision(self) -> Supervision:
-        """The start's, of which the prompt's format is kept."""
+        """The supervision of the start, of which policy gradients keep the prompt's format."""
         return self.start.supervision
 
     @property
     def seed(self) -> int:
-        """The start's, which gives data order and rollouts, and the split where the start names no other."""
+        """The seed of the start: it gives data order and rollouts, and the split where the start names no other."""
         return self.start.seed
 
     @property
@@ -159,7 +159,7 @@ class GRPOSpec(Run):
 
     @property
     def asked(self) -> RunSpec:
-        """The start, asked by its own prompt for its own outputs; the rest of its supervision is dropped."""
+        """The start with the prompt and the outputs of its supervision alone; the rest is as by default."""
         shown = self.start.supervision
         kept = Supervision(every=shown.every, arrow=shown.arrow, pauses=shown.pauses)
         return replace(self.start, supervision=kept)

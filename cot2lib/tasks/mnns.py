@@ -2,8 +2,8 @@
 
 Sequences follow the public code's discrete chain: `<BOS> D D D D ->`, then one sum token per step; the last one is the
 answer. The vocabulary is six special tokens, D0..D9 (more if a digit is larger), and S-S..S+S, 89 tokens for four
-digits of 1..9. The paper's own list has no `<PAD> + -` and no D0; they stay so that ids and parameter counts match the
-public code.
+digits of 1..9. The paper's list lacks `<PAD>`, `+`, `-` and D0; ours has them so that ids and parameter counts match
+the public code.
 
 Where we differ: the sums always reach `high * length`. The paper's S=40 for five digits of 5..13 covers the optimal
 path but not all partial sums of the full-budget targets. The public code drops the others without a word; here a
@@ -168,7 +168,7 @@ class MNNS(Task):
         return torch.eye(self.length, 1 + self.length, dtype=torch.bool).roll(1, 1)
 
     def prompt(self, arrow: bool = True, pauses: int = 0) -> Int[Tensor, "input token"]:
-        """Token ids of every input; the public CoT2 code has no arrow, and `pauses` adds further ones."""
+        """Token ids of every input; without the arrow as in the authors' CoT2 code, or with `pauses` further ones."""
         filled = lambda token, columns: torch.full((self.size, columns), token)
         arrows = filled(ARROW, int(arrow) + pauses)
         return torch.cat([filled(BOS, 1), self.digits + self.digit_id(0), arrows], dim=1)
@@ -244,9 +244,9 @@ class MNNS(Task):
 class MNNSLengths(MNNS):
     """The task for `shortest` to `length` digits, at positions that differ from input to input.
 
-    The paper's inputs have one length and the same positions. Here a model has to find where its digits end: up to
-    `places` tokens `<PAD>` that it sees precede every prompt, drawn by `seed`. All shorter inputs, which are few, are
-    trained on, so the accuracy counts inputs of the full length.
+    The paper's inputs have one length and the same positions. Here a model has to find where its digits end:
+    `seed` draws how many tokens `<PAD>`, at most `places`, precede each prompt, and the model sees them. All shorter
+    inputs, which are few, are trained on, so the accuracy counts inputs of the full length.
     """
 
     shortest: Count = 2

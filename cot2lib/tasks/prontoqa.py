@@ -16,8 +16,8 @@ The paper's text and the published task differ in the question. Both readings ar
   chain: it is enough to see whether an edge enters the concept before the property, or to take the sign of the edge
   from the concept that an edge enters.
 
-The discrete chain ends in the property of the entity's chain for "no" questions of the first and third reading. Names
-by age would give the answer away, so they are drawn once or fresh.
+Where the answer is "no", under the first and third reading, the discrete chain of thought ends in the property that
+the entity's chain leads to. Names by age would give the answer away, so they are drawn once or fresh.
 """
 
 from dataclasses import dataclass

@@ -2,7 +2,7 @@
 
 Graphs grow as COCONUT's appendix describes: nodes come one by one, each chooses parents among the nodes before it,
 deeper ones more likely, and mostly such that it stays a descendant of one root alone. The question names one of two
-roots, a leaf that of both only this root reaches (the target), and a leaf that only the other one reaches.
+roots, a leaf that this root reaches and the other root does not (the target), and a leaf for which it is the reverse.
 
 Where we differ from the published data: both leaves have as many parents and depths that differ by at most one, edges
 come in random order, and options in either order, so that the leaves' degrees do not give the answer away. Depth still
@@ -90,7 +90,7 @@ class ProsQA(Reachability):
 
     @property
     def lengths(self) -> Int[Tensor, " input"] | None:
-        """Hops and the answer, where graphs differ and none waits."""
+        """Outputs of each graph, its hops and the answer; None where all graphs have as many."""
         return None if self.hops or self.waiting is not None else self.graphs.hops + 1
 
     @property
@@ -273,7 +273,7 @@ class PublishedProsQA(ProsQA):
 
 
 def published(path: str | Path, **options) -> PublishedProsQA:
-    """The task of a file; options are fields of `Reachability`. Raises SpecError as `PublishedProsQA`."""
+    """The task of a file; options are fields of `Reachability`. Raises the errors of `PublishedProsQA`."""
     content = _content(path)
     sha256 = hashlib.sha256(content).hexdigest()
     return PublishedProsQA(path=str(path), sha256=sha256, inputs=len(_questions(path, content)), **options)

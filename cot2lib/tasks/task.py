@@ -80,7 +80,7 @@ class Task(Frozen, ABC):
 
     @abstractmethod
     def prompt(self, arrow: bool = True, pauses: int = 0) -> Int[Tensor, "input token"]:
-        """Token ids of every input, padded on the left; with or without the arrow, and with `pauses` further ones."""
+        """Token ids of every input, padded on the left; with or without the arrow, with `pauses` further arrows."""
 
     @property
     def padding(self) -> Int[Tensor, " input"] | None:
@@ -109,12 +109,12 @@ class Task(Frozen, ABC):
 
     @property
     def numbers(self) -> Int[Tensor, " token"] | None:
-        """The number that each token is, for a trigonometric embedding; None where they are no numbers."""
+        """The number that each token stands for, for a trigonometric embedding; None where tokens are no numbers."""
         return None
 
     @property
     def kinds(self) -> Int[Tensor, " token"]:
-        """What each token is a number of, counted from 0, for the same."""
+        """The kind of each token, say digit or sum, counted from 0; a trigonometric embedding tells kinds apart."""
         return torch.zeros(self.vocab_size, dtype=torch.int64)
 
     # Answers
@@ -171,7 +171,7 @@ class Task(Frozen, ABC):
 
     @needed
     def score(self) -> Int[Tensor, "*input state"]:
-        """F of a final state, to be small; one for all inputs or one for each."""
+        """The score F of each final state, the lower the better; one table for all inputs or one for each."""
 
     @property
     def preference(self) -> Int[Tensor, "*input state"]:

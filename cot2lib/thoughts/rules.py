@@ -48,7 +48,7 @@ class State:
         hidden: the hidden state, after the final layer norm, that they were read from.
         draws: uniform draws in (0, 1), (run, batch, count) for a count.
         peek: the hidden state at the next position if zeros were fed there.
-        mix: the continuous token E^T weights of mixture weights.
+        mix: gives the continuous token E^T w of mixture weights w.
         step: which output is made, counted from 0; None where inputs differ in it.
         rows: which of the task's inputs these are; None in training.
     """
@@ -91,7 +91,7 @@ class Rule(Frozen, ABC):
         return False
 
     def columns(self) -> dict[str, object]:
-        """The rule's fields as columns of tables; one that a run has too gets the prefix `rule_`."""
+        """The rule's fields as columns of tables; a name that a run has too gets the prefix `rule_`."""
         return {entry.name: getattr(self, entry.name) for entry in dataclasses.fields(self)}
 
 
@@ -122,7 +122,7 @@ class Base(Rule):
     """The paper's continuous token (section 2), the softmax of logits / temperature.
 
     Entries below the threshold are dropped and the rest renormalised (a later ablation); `top` keeps that many of the
-    largest. The largest always stays.
+    largest. The largest entry always stays.
     """
 
     temperature: Positive = 1.0
@@ -216,7 +216,7 @@ class Systematic(Rule):
 
 @dataclass(frozen=True)
 class Hidden(Rule):
-    """COCONUT: the last hidden state is fed, of the preceding position (the text leaves it open)."""
+    """COCONUT: the last hidden state of the preceding position is fed (the paper does not say of which position)."""
 
     def __call__(self, state: State) -> Thought:
         return Thought(state.logits.softmax(-1), latent=state.hidden)
@@ -234,8 +234,8 @@ class ZeroSlot(Rule):
 class Gaussian(Sampled):
     """The base thought's embedding E^T alpha_t with normal noise of deviation sigma on each coordinate.
 
-    Later papers take a third of the embeddings' root mean square. The action is the vector that is fed, one draw. Its
-    density is normal around the embedding of a policy's base thought, so it depends on the embedding table too.
+    Later papers set sigma to a third of the embeddings' root mean square. The action is the vector that is fed, one draw.
+    Its density is normal around the embedding of a policy's base thought, so it depends on the embedding table too.
     """
 
     sigma: Positive

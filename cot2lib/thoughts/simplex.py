@@ -31,7 +31,7 @@ class Dirichlet(Sampled):
 
     `masked` is the treatment of the authors' code: those tokens get weight zero, though the likeliest stays. The
     concentrations of the others, at least gamma floor, are scaled to add up to gamma, and the mean is not alpha_t.
-    (There it is enough that the current, the old or the reference policy gives a token `floor`.)
+    (There a token stays if the current, the old or the reference policy gives it at least `floor`.)
 
     The action is one draw: the `most` likeliest tokens, as floats; the logarithms of their weights, -inf if they are
     not apart; and the logarithm of the shared entry.

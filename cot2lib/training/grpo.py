@@ -23,11 +23,11 @@ How it differs from the authors' code:
 
 As in the authors' code, thoughts are fed through the current embedding table, which so gets gradients.
 
-Thoughts that are not sampled explore otherwise (`MaskedTrainer`): a dropout mask is drawn once per rollout and
-multiplies the same coordinates at all of its positions, while the rollout is written and while it is scored. Given its
-mask, the base thoughts of a rollout are a function of the weights. So only the answer has a density, and its gradient
-runs through all thoughts. The paper does not have this. Later work that uses it names one dropout mask per rollout,
-and we know no public code of it. Here the embeddings and both residual branches are masked, attention weights are not.
+`MaskedTrainer` explores with thoughts that are not sampled: a dropout mask is drawn once per rollout and multiplies
+the same coordinates at all of its positions, while the rollout is written and while it is scored. Given its mask, the
+base thoughts of a rollout are a function of the weights. So only the answer has a density, and its gradient runs
+through all thoughts. The paper does not have this. Later work that uses it names one dropout mask per rollout, and we
+know no public code of it. Here the embeddings and both residual branches are masked, attention weights are not.
 """
 
 from collections.abc import Callable, Sequence
