@@ -293,8 +293,8 @@ class Geometric(Shares):
 class PathAhead(Shares):
     """The rest of the discrete path at each step, from its next state to the answer; its weights fall by `DECAY`.
 
-    A variant of the target of MUX (Suleymanzade et al. 2026, arXiv:2607.18264), which, by public notes,
-    mixes a span of tokens.
+    A variant of the target of MUX (Suleymanzade et al. 2026, arXiv:2607.18264), which, by public notes, mixes
+    a span of tokens.
     """
 
     def weights(self, visits: Visits) -> Weights:

@@ -234,8 +234,9 @@ class ZeroSlot(Rule):
 class Gaussian(Sampled):
     """The base thought's embedding E^T alpha_t with normal noise of deviation sigma on each coordinate.
 
-    Later papers set sigma to a third of the embeddings' root mean square. The action is the vector that is fed, one draw.
-    Its density is normal around the embedding of a policy's base thought, so it depends on the embedding table too.
+    Later papers set sigma to a third of the embeddings' root mean square. The action is the vector that is fed,
+    one draw. Its density is normal around the embedding of a policy's base thought, so it depends on the embedding
+    table too.
     """
 
     sigma: Positive
