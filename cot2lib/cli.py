@@ -79,6 +79,13 @@ def writable(text: str) -> Path:
     return path
 
 
+def folder(text: str) -> Path:
+    """An option's folder, made if it is absent; raises OSError before the work if it cannot be."""
+    path = Path(text)
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = Parser(prog="cot2", description="Runs, records and chapters of the CoT2 companion.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -142,7 +149,7 @@ def _add_study(command: Callable) -> None:
     measure.add_argument("name", help="the table (CONTRIBUTING.md)")
     for parser in (collect, measure):
         _profile(parser)
-        parser.add_argument("--out", type=Path, help="folder to write to (default: the records)")
+        parser.add_argument("--out", type=folder, help="folder to write to (default: the records)")
     sources = "stores, or folders of records, made elsewhere"
     collect.add_argument("--source", type=Path, nargs="+", default=[], help=sources)
     collect.add_argument("--replace", action="store_true", help="prefer newer results to shipped ones")
@@ -150,7 +157,7 @@ def _add_study(command: Callable) -> None:
     chapters = command("chapters", _chapters, "execute chapters with papermill for the book")
     chapters.add_argument("names", nargs="*", metavar="CHAPTER", help="chapters (default: all)")
     chapters.add_argument("-p", "--parameter", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"))
-    chapters.add_argument("--out", type=Path, help="folder for executed copies (default: build/executed)")
+    chapters.add_argument("--out", type=folder, help="folder for executed copies (default: build/executed)")
     chapters.add_argument("--workers", type=count, default=1, help="chapters executed side by side (default: 1)")
 
     ledger = command("ledger", _ledger, "the paper's claims next to our measurements, with verdicts")

@@ -87,6 +87,7 @@ REFUSED = {
     "prosqa tests/data/prosqa_valid.json --csv /no/such/dir/x.csv": "/no/such/dir",
     "ledger --csv /": "/: Is a directory; choose a path that can be read and written",
     "chapters ledger --out /dev/null/x": "/dev/null/x",
+    "measure speed --out /dev/null/x": "/dev/null/x",
     "chapters nowhere": "chapter 'nowhere' does not exist; chapters:",
     "chapters ledger -p seeds '{[]: 1}'": "seeds={[]: 1} should be like its default [42",
     f"chapters ledger -p seeds {'[' * 5000}": "[[[ should be like its default [42",
