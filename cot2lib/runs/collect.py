@@ -4,6 +4,8 @@ from collections.abc import Callable, Container, Sequence
 from functools import partial
 from pathlib import Path
 
+import pandas as pd
+
 from cot2lib.errors import RecordError, SpecError
 from cot2lib.kit import paths
 from cot2lib.kit.files import Weight
@@ -27,7 +29,8 @@ def collect(
     """Merge what is shipped, `sources` (stores, or folders that `collect` wrote) and the local store.
 
     A run comes whole from the first of them that has it: its row, its curve and its weights are of one training. What
-    was shipped under `stem` is replaced. Returns the files written, and prints how many runs went, or lack weights.
+    was shipped under `stem` is replaced. Returns the files written, and prints how many runs went, lack weights or
+    stayed as they were, though others are there.
 
     Args:
         stem: what the records are called, `<chapter>.<profile>`.
@@ -61,6 +64,10 @@ def collect(
         print(f"{len(found) - len(weights)} runs without weights where they come from (--replace prefers the store)")
     joined = map(records.join, zip(*(tables for tables, _ in origins)))
     rows, curves = (table.set_index("id").loc[ids].reset_index() for table in joined)
+    made = pd.concat([tables[0] for tables, _ in origins]).query("id in @ids")
+    out = len(made.drop_duplicates(["id", "commit", "date"])) - len(ids)
+    if out and not replace:
+        print(f"{out} other results left out of runs that are shipped (--replace prefers them)")
     return records.ship(stem, (rows, curves), weights, folder)
 
 

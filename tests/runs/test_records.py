@@ -59,13 +59,16 @@ def training_of(spec):
 
 
 @pytest.mark.parametrize("source", ["the local store", "records", "another store"])
-def test_rows_curves_and_weights_of_a_run_are_of_one_training(trained_again, trained, tmp_path, monkeypatch, source):
+def test_rows_curves_and_weights_of_a_run_are_of_one_training(
+    trained_again, trained, tmp_path, monkeypatch, capsys, source
+):
     collect("tiny", "quick", folder=tmp_path / "far")
     sources = {"the local store": [], "records": [tmp_path / "far"], "another store": [trained[1]]}[source]
     if sources:
         monkeypatch.setenv("COT2_STORE", str(tmp_path / "nothing"))
     collect("tiny", "quick", sources=sources, folder=trained_again)
     assert training_of(SPECS[0]) == (False, False, False), "what is shipped stays"
+    assert "3 other results left out of runs that are shipped" in capsys.readouterr().out
     collect("tiny", "quick", sources=sources, folder=trained_again, replace=True)
     assert training_of(SPECS[0]) == (True, True, True)
 
