@@ -54,7 +54,7 @@ PARAMETERS: dict[str, dict[str, object]] = {  # by chapter, as shipped
     "controls": {"seeds": [*range(62, 72)], "digits": [1, 1, 1, 4], "others": [8, 3, 9, 2]}
     | {"live_steps": 2000, "live_sees": "strict"},
     "grpo_mts": {"seeds": [*TWENTY], "split_seeds": [*TWENTY], "live_k": 3, "live_steps": 2000, "live_lr": 0.0006},
-    "policy_ratio": {"seeds": [*SEEDS[:3]], "start_epochs": 100, "exact_ks": [1, 2, 3, 6, 12], "lanes": 160}
+    "policy_ratio": {"seeds": [*SEEDS[:3]], "start_epochs": 160, "exact_ks": [1, 2, 3, 6, 12], "lanes": 160}
     | {"example_ks": [1, 2, 6, 12], "dropout": 0.1, "dropout_ks": [1, 3, 6]},
     "grpo_dirichlet": {"seeds": [*TWENTY], "split_seeds": [*TWENTY]}
     | {"drawn_gammas": [0.5, 1.0, 3.0, 10.0, 20.0, 40.0, 200.0]}
