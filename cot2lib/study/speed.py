@@ -33,7 +33,8 @@ def timed(record: str) -> pd.DataFrame:
     if rows is None:
         raise RecordError("no speed is recorded here; `python benchmarks/record.py` measures it.")
     way = rows["variant"].str.extract(r"^(fused|stack)", expand=False).fillna("others")
-    return rows.assign(way=way).dropna(subset="what")
+    names = rows["variant"].replace("fused, 1 runs", "fused, 1 run")
+    return rows.assign(variant=names, way=way).dropna(subset="what")
 
 
 def ladders(rows: pd.DataFrame, finding: str = "") -> Shown:
