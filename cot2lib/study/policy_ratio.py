@@ -5,7 +5,7 @@ With one update per batch and no dropout every ratio is one, whatever clip range
 policy alone, as in the authors' code, moves it; this is measured on models that chapters ship.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
@@ -93,63 +93,60 @@ def exact_gradients(start: Starts, ks: Sequence[int]) -> pd.DataFrame:
 
 
 def sampled_gradients(start: Starts, ks: Sequence[int], lanes: int) -> pd.DataFrame:
-    """The same of the first model from many sampled batches, with standard errors; rows by K, ratio and `measure`.
+    """Both ratios' gradients of the first model from many sampled batches, with standard errors, by K and `measure`.
 
-    Measures: `cosine` and `balance` as in `exact_gradients`; `noise`, one batch's standard deviation over its expected
-    length; `along`, where thoughts can be listed, the mean's length along the gradient of J in units of it,
-    over (G-1)/G: one if unbiased. SpecError for too few lanes.
+    Measures: `noise`, one batch's standard deviation over its expected length; `along`, where thoughts can be listed,
+    the mean's length along the gradient of J in units of it, over (G-1)/G: one if unbiased. SpecError for few lanes.
     """
     if lanes < 2 * LANE_BLOCKS:
         raise SpecError(f"lanes={lanes}: standard errors need at least {2 * LANE_BLOCKS}.")
     specs, stack = start
-    one, rows, inner = stack.select([0]), [], policy_gradient.inner
+    one, rows = stack.select([0]), []
     block = torch.arange(lanes) * LANE_BLOCKS // lanes
-    length = lambda a: inner(a, a).clamp(min=0).sqrt()  # of the expectation, without what noise adds to the mean's
-    spread = lambda a: (a.square().sum() / len(a) / inner(a, a) - 1).clamp(min=0).sqrt()
+    # over the length of the expectation, without what noise adds to the mean's
+    spread = lambda a: (a.square().sum() / len(a) / policy_gradient.inner(a, a) - 1).clamp(min=0).sqrt()
 
-    def jackknife(measure: Callable[..., Tensor], *gradients: Float[Tensor, "lane parameter"]) -> tuple[float, float]:
-        left = torch.stack([measure(*(g[block != b] for g in gradients)) for b in range(LANE_BLOCKS)])
+    def jackknife(gradients: Float[Tensor, "lane parameter"]) -> tuple[float, float]:
+        left = torch.stack([spread(gradients[block != b]) for b in range(LANE_BLOCKS)])
         error = ((LANE_BLOCKS - 1) / LANE_BLOCKS * (left - left.mean()).square().sum()).sqrt()
-        return float(measure(*gradients)), float(error)
+        return float(spread(gradients)), float(error)
 
     for k in ks:
         found = policy_gradient.sampled_gradients(one, TASK, MTS(k), SHOWN, GROUP, lanes=lanes, seed=specs[0].seed)
-        right = found["product"].sum(0)
         if k <= LISTED:
             reward = policy_gradient.expected_reward(policy_gradient.law(one, TASK, MTS(k)))
             goal = policy_gradient.gradient(reward, one)[0] * (1 - 1 / GROUP)
-        for ratio, (thought, answer) in found.items():
-            measured = {
-                "cosine": jackknife(lambda a, b: inner(a, b) / (length(a) * length(b)), thought + answer, right),
-                "balance": jackknife(lambda a, b: length(a) / length(b), thought, answer),
-                "noise": jackknife(spread, thought + answer),
-            }
+        for ratio, parts in found.items():
+            whole = parts.sum(0)  # of thought and answer
+            measured = {"noise": jackknife(whole)}
             if k <= LISTED:
-                along = (thought + answer) @ goal / goal.square().sum()
+                along = whole @ goal / goal.square().sum()
                 measured["along"] = float(along.mean()), float(along.std()) / lanes**0.5
             rows += [(k, ratio, name, value, error) for name, (value, error) in measured.items()]
     return pd.DataFrame(rows, columns=["k", "ratio", "measure", "value", "error"])
 
 
 def gradients(listed: pd.DataFrame, sampled: pd.DataFrame, finding: str = "") -> Shown:
-    """Direction, balance and noise of both ratios' gradients over K: exact ones as lines, sampled ones as marks."""
+    """Direction and balance of exact gradients over K, a line per ratio and model, and the noise of sampled ones."""
     known = listed.melt(["k", "ratio", "seed"], [name for name in MEASURES if name in listed], "measure")
+    drawn = at(sampled, measure="noise")
     figure, axes = panels(1, len(MEASURES), width=9.4, height=3.0)
-    for axis, (measure, label) in zip(axes[0], MEASURES.items()):
-        for ratio, points in at(sampled, measure=measure).groupby("ratio"):
-            colour, marker, _ = LOOKS["ratio"][ratio]
+    for ratio in SHOWN:
+        colour, marker, _ = LOOKS["ratio"][ratio]
+        for axis, measure in zip(axes[0], known["measure"].unique()):
             exact = at(known, measure=measure, ratio=ratio).pivot(index="k", columns="seed", values="value")
-            axis.plot(exact, color=colour, linewidth=1.1, alpha=0.5)
-            axis.errorbar(
-                points["k"], points["value"], 2 * points["error"], color=colour, fmt=marker, markersize=5, capsize=2,
-                linestyle="--" if measure == "noise" else "none", linewidth=1.2, label=called("ratio", ratio),
-            )  # fmt: skip
-        ticked([axis], sorted(sampled["k"].unique()), xlabel="tokens K", ylabel=label)
+            axis.plot(exact, color=colour, marker=marker, markersize=4, linewidth=1.1, alpha=0.6)
+        points = at(drawn, ratio=ratio)
+        axes[0, 2].errorbar(
+            points["k"], points["value"], 2 * points["error"], color=colour, fmt=marker, markersize=5, capsize=2,
+            linestyle="--", linewidth=1.2, label=called("ratio", ratio),
+        )  # fmt: skip
+    for axis, label, rows in zip(axes[0], MEASURES.values(), (known, known, drawn)):
+        ticked([axis], sorted(rows["k"].unique()), xlabel="tokens K", ylabel=label)
     axes[0, 1].set(yscale="log", yticks=[0.1, 0.3, 1, 3, 10], yticklabels=["0.1", "0.3", "1", "3", "10"])
     axes[0, 1].yaxis.set_minor_locator(NullLocator())
     axes[0, 2].set_ylim(bottom=0)
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
-    drawn = sampled[sampled["measure"].isin(MEASURES)]
+    figure.legend(*axes[0, 2].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
     return Shown(figure, pd.concat([known, drawn], ignore_index=True), finding)
 
 
