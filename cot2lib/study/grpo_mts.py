@@ -120,6 +120,6 @@ def policy_recipes() -> pd.DataFrame:
     """
     table = pd.read_csv(Path(__file__).with_name("grpo_mts_recipes.csv"), dtype=str, keep_default_na=False)
     of = lambda field, profile: RATES[field][profile] if field in RATES else getattr(POLICIES[profile], field)
-    chosen = lambda field: " / ".join(f"{of(field, profile):g}" for profile in POLICIES)
+    chosen = lambda field: " / ".join(f"{of(field, profile):g}".replace("e-0", "e-") for profile in POLICIES)
     here = [chosen(field) if field else said for field, said in zip(table.pop("field"), table.pop("here"))]
     return table.assign(**{f"here ({' / '.join(map(recipe, POLICIES))})": here})

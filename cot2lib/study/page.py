@@ -63,7 +63,7 @@ def entropy_table(finals: pd.DataFrame, exact: Float[np.ndarray, " step"], paper
     models = groups(finals, "recipe")[[*heads]].mean().rename(columns=heads, index="CoT2, {}".format)
     references = pd.DataFrame(
         [[paper_value(paper.format(step=t)) for t in steps], [t * np.log(2) for t in steps[:-1]] + [np.nan], exact],
-        index=["the paper's probe", "t ln 2", "exact targets"],
+        index=["the paper's CoT2", "t ln 2", "exact targets"],
         columns=[*heads.values()],
     )
     return pd.concat([references, models]).rename_axis("what").reset_index()
