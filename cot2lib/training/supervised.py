@@ -10,7 +10,8 @@ Where it differs from the authors' code: batches are always full (a run walks an
 concatenation of shuffles of its training inputs), the loss is a cross-entropy, evaluation is
 batched, and all randomness is keyed (`cot2lib.kit.random`), so a run can be stopped, resumed and stacked
 with others without changing. Their trainer never switches from the teacher to the model's own
-thoughts, though an option says so; ours does. COCONUT there thinks with `ZeroSlot`.
+thoughts, though an option says so; ours does. COCONUT there thinks with `ZeroSlot`. AdamW's state passes from stage to
+stage, as there; COCONUT's own code resets it.
 """
 
 from collections.abc import Callable, Sequence
