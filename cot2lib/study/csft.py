@@ -22,20 +22,20 @@ PAPER_SAYS = {
     "large_batch": "64 for five digits (app. B.1)",
     "epochs": "not stated; 1000 is used as an example for COCONUT's stages (app. B.3)",
     "most_steps": "not stated; five digits have about ten times the data (apps. B and B.4)",
-    "evaluations": "not stated; the public code evaluates every epoch and averages the last",
+    "evaluations": "not stated; the public code evaluates after every epoch and averages the last results over seeds",
     "lr": "1e-4 (app. B.1)",
     "schedule": "not stated; the public code has none",
     "warmup": "not stated; the public code has none",
     "weight_decay": "none (app. B.1); the public code leaves AdamW's default of .01",
     "dropout": "not mentioned; the public code leaves GPT-2's default of .1",
-    "cycles": "not stated; a constant rate knows none",
+    "cycles": "not stated; a constant rate has no cycles",
     "arrow": "the prompt ends in an arrow (sec. 3.1.1); the public CoT2 code has none",
     "eos": "the output ends in EOS (sec. 3.1.1); the public CoT2 code never trains it",
     "loss_on": "the m output tokens (eqs. 1 and 2); the public discrete code adds prompt and EOS",
     "reduction": "sum over steps (eqs. 1 and 2); the public discrete code takes the mean",
     "pauses": "not mentioned; the public code has an encoding with m arrows, and no trainer for it",
     "feeding": "teacher forcing; COCONUT in stages of equal length (app. B.3)",
-    "curriculum": "no order of what is scored is mentioned; the public code has none",
+    "curriculum": "no order of scoring is mentioned; the public code has none",
     "ties": "not stated; the public code is plus-first at B=1 and minus-first above",
 }
 
@@ -58,7 +58,7 @@ def comparison() -> pd.DataFrame:
     for name, says in PAPER_SAYS.items():
         ours = {recipe(profile): _value(name, profile) for profile in PROFILES}
         rows.append({"field": name, **ours, "what the paper says": says})
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows).replace("None", "no limit")  # of `most_steps`
 
 
 def _value(name: str, profile: str) -> str:

@@ -19,9 +19,9 @@ from cot2lib.study.series import BLUE, GREEN, GREY, ORANGE, PINK
 
 ON_BOTH = {NUMBERS: "numbers", GRAPHS: "graphs"}
 REMOVED = {  # edits of the figure: words, colour and dashes
-    "ancestors": ("leading to the answer", BLUE, "-"),
-    "elsewhere": ("other states", ORANGE, "--"),
-    "direction": ("random direction", GREY, ":"),
+    "ancestors": ("removed: leading to the answer", BLUE, "-"),
+    "elsewhere": ("removed: other states", ORANGE, "--"),
+    "direction": ("moved: random direction", GREY, ":"),
 }
 FOLLOWED = {"follows": "the fed thought", "right": "its own input"}
 SWAPPED = ("csft", "csft-reward", "paths-fed", "path-fed", "coconut", "fresh-path", "other-step", "discrete")
@@ -71,7 +71,7 @@ def dots(axis: Axes, rows: pd.DataFrame, words: Mapping[str, str], hue: str, pal
 
 
 def _removal(axis: Axes, edited: pd.DataFrame) -> pd.DataFrame:
-    """Draw right answers by the share of weight that is removed from CSFT's last thought; graphs are thin."""
+    """Draw right answers by the share of the ancestors' weight that CSFT's last thought loses; graphs are thin."""
     known = frame.at(edited, control="csft", edit=[*REMOVED])
     for (told, edit), part in known.groupby(["told", "edit"]):
         words, colour, dash = REMOVED[edit]
@@ -81,8 +81,9 @@ def _removal(axis: Axes, edited: pd.DataFrame) -> pd.DataFrame:
         start = part.assign(dose=0.0, right=part["before"]).drop_duplicates(["seed"])
         sns.lineplot(pd.concat([start, part]), x="dose", y="right", errorbar=None, ax=axis, label=label, **options)
         axis.scatter(part["dose"], part["right"], s=8, alpha=0.4, color=colour, linewidths=0)
-    axis.set(xlabel="share of the weight that is removed", ylabel="right answers (%)", ylim=(0, 102))
-    axis.set_title("states removed from the thought (thick: numbers, thin: graphs)", fontsize="medium")
+    scale = "share of the weight of states that lead to the\nanswer; orange: as much is removed; grey: as far a move"
+    axis.set(xlabel=scale, ylabel="right answers (%)", ylim=(0, 102))
+    axis.set_title("edits of CSFT's last thought (thick: numbers, thin: graphs)", fontsize="medium")
     axis.legend(fontsize=7.5, frameon=False, loc="lower left")
     return known.assign(panel="removal", value=known["right"])[
         ["panel", "told", "control", "edit", "dose", "seed", "value"]

@@ -29,7 +29,7 @@ FORMS = {
 HOP_FORMS = {
     "all": "everything before it",
     "local": "thought before and edges",
-    "strict": "the same, edges apart",
+    "strict": "the same, but no edge sees another",
 }
 MASKS = {  # on trained models, in the figure: the mask and the words for it
     "answer: no digits": "answer: no digits",
