@@ -34,7 +34,7 @@ CHANGES = {
     "as-written": "nothing",
     "biased": "threshold of the sigmoid at the sum $-\\tfrac12$",
     "mirrored": "smallest $\\lvert s\\rvert$ by the softmax, sign by the sigmoid",
-    "repaired": "threshold, read-off times $2^n$, positions hidden from the experts",
+    "repaired": "threshold as in biased, pairs times $2^n$ before the read-off, positions hidden from the experts",
     "fused": "as repaired, read-off inside expert $n$",
     "residual": "as repaired, one residual stream",
 }
@@ -91,7 +91,7 @@ def on_the_circle(digits: Sequence[int], sharpness: float | int | None = None) -
     figure.legend(loc="outside upper center", ncols=2, frameon=False)
     (written, repaired), optimum = answers.values(), int(optima(row))
     row_of = ", ".join(map(str, digits))
-    answered = f"{written} for the digits {row_of}, the repaired one {repaired} (optimum {optimum})"
+    answered = f"{written} and the repaired one {repaired} for the digits {row_of} (optimum {optimum})"
     return Shown(figure, sums, f"The printed construction answers {answered}.")
 
 
@@ -155,7 +155,7 @@ def proposition_table(length: int, sharpnesses: Values) -> pd.DataFrame:
         "routing: least weight of the right expert": lambda c: f"{layer.routing(length, c).diagonal().min():.4f}",
         "partial sums: largest error of a coordinate": lambda c: error,
         "read-off as printed: 4-tuples of sums read right": lambda c: right("sigmoid", c),
-        "read-off with the threshold: the same": lambda c: right("biased", c),
+        "read-off with the moved threshold: the same": lambda c: right("biased", c),
     }
     rows = [{"measured": what} | {f"c = {c:g}": take(c) for c in sharpnesses} for what, take in measured.items()]
     return pd.DataFrame(rows)
