@@ -21,7 +21,7 @@ from cot2lib.tasks.variants import INPUTS, MOVED, NEITHER, Blocked, ancestors, d
 
 # Names of tests, which stand in the records
 UNSEEN, SEEN, RENAMED = "drawn names", "seen graphs", "seen graphs, new names"
-HEADS = {UNSEEN: "as in training", NEITHER: "neither (the same edges moved elsewhere)"}  # of columns
+HEADS = {UNSEEN: "as in training", NEITHER: "neither (same edges moved elsewhere)"}  # of columns
 
 
 def measure(specs: Sequence[RunSpec]) -> pd.DataFrame:
