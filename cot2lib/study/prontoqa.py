@@ -21,6 +21,7 @@ from cot2lib.tasks.variants import INPUTS, MOVED, NEITHER, Blocked, ancestors, d
 
 # Names of tests, which stand in the records
 UNSEEN, SEEN, RENAMED = "drawn names", "seen graphs", "seen graphs, new names"
+HEADS = {UNSEEN: "as in training", NEITHER: "neither (same edges moved elsewhere)"}  # of columns
 
 
 def measure(specs: Sequence[RunSpec]) -> pd.DataFrame:
@@ -65,13 +66,13 @@ def requests(seeds: Sequence[int]) -> tuple[graphs.Requests, graphs.Requests]:
 def blocked(rows: pd.DataFrame) -> pd.DataFrame:
     """Tabulate strict accuracies (%) on unseen questions, as in training and where rules without a search fail."""
     asked = frame.at(rows, reading=READINGS[0], test=[UNSEEN, *MOVED])
-    return show.cells(asked, ["d_model", "method"], "test", "strict", show.mean_of)
+    return show.cells(asked, ["d_model", "method"], "test", "strict", show.mean_of).rename(columns=HEADS)
 
 
 def moved(rows: pd.DataFrame, lost: Mapping[str, pd.Series]) -> look.Shown:
     """Draw strict accuracy as in training and where edges are moved that block no rule, by dimension; `lost` are the
     points that each model loses, by method."""
-    words = {UNSEEN: "as in training", NEITHER: "edges moved"}
+    words = {UNSEEN: HEADS[UNSEEN], NEITHER: "edges moved"}
     drawn = frame.at(rows, reading=READINGS[0], test=[*words], method=[*lost])
     thinking, chains = lost["CoT2"], lost["discrete CoT"]
     finding = (
@@ -105,7 +106,7 @@ def shortcuts_table() -> pd.DataFrame:
     tasks = {reading: ProntoQA(reading=reading, naming="once") for reading in (*READINGS, TWINS)}
     tasks |= {rule: Blocked(naming="once", rule=rule) for rule in MOVED}
     table = pd.DataFrame({name: shortcuts(task) for name, task in tasks.items()})
-    return table.rename_axis("the answer is yes if").reset_index()
+    return table.rename(columns=HEADS).rename_axis("the answer is yes if").reset_index()
 
 
 def shortcuts(task: ProntoQA) -> dict[str, float]:
@@ -127,8 +128,8 @@ def shortcuts(task: ProntoQA) -> dict[str, float]:
         "the question says in": ~no,
         "something leads to the concept before the property": has(into, 1),
         "the concept before the property leads elsewhere too": has(out, 2),
-        "it leads to two others or more": has(out, 3),
-        "it has two ancestors or more": has(ancestors(task), 2),
+        "the concept before the property leads to two others or more": has(out, 3),
+        "the concept before the property has two ancestors or more": has(ancestors(task), 2),
     }
     return {
         name: PERCENT * (said == (task.answer_ids == token("True"))).double().mean().item()
