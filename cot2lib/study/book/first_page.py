@@ -59,14 +59,14 @@ def in_short() -> str:
         f"CoT2 (authors' recipe) beats discrete thoughts on sums at *d* = 32 {_card('convergence-2l2h', every)}, "
         f"{_card('main-mnns-cot2', ours('main-mnns-cot2'))} against "
         f"{_card('main-mnns-discrete', ours('main-mnns-discrete'))}.",
-        f"The {{ref}}`arrow <erratum-arrow>` its prompts lack adds {lost:.0f} points at *d* = 16.",
+        f"Its prompts' {{ref}}`missing arrow <erratum-arrow>` adds {lost:.0f} points at *d* = 16.",
         f"Reward (MTS, K \N{GREATER-THAN OR EQUAL TO} 1) {_card('grpo-improves', 'lifts')} discrete models of sums "
         f"{dashed(lifts)} points (paper: {dashed(printed)}), less with the code's settings.",
         f"If steps see {{ref}}`one digit <local-steps>` (our recipe), CoT2 reaches {local[0]}, "
         f"discrete thoughts {local[1]}.",
         f"{SOME[repaired].capitalize()} of {len(STATEMENTS)} theoretical statements need "
         f"{_card('construction', 'repair or conditions')}.",
-        f"Our recipe gives CoT2 {dashed(named)} % on ProsQA; the paper's, half stated, "
+        f"Our recipe gives CoT2 {dashed(named)} % on ProsQA; the paper's half-stated one gives "
         f"{_card('main-prosqa-cot2', ours('main-prosqa-cot2'))}, not {paper_value('main-prosqa-cot2'):g} %, and "
         f"{_card('main-prontoqa-cot2', 'chance')} with its prompts or on ProntoQA.",
     ]
@@ -105,7 +105,7 @@ def glance() -> pd.DataFrame:
     return pd.DataFrame(
         [
             ("scope", "signed sums, graphs, word problems, theory", "the same without large language models"),
-            ("hardware", "GPUs (L40S)", f"CPUs, up to {shipped['stacked'].max()} runs side by side on a core"),
+            ("hardware", "GPUs (L40S)", f"CPUs; up to {shipped['stacked'].max()} runs shared a core (a few had two)"),
             (
                 "time of a run on four digits",
                 f"about {paper_value('train-cost'):g} hours",
