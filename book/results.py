@@ -18,6 +18,7 @@ BEGIN, END = "<!-- results -->\n", "<!-- /results -->\n"
 def results(rows: pd.DataFrame) -> str:
     """Whether the paper holds, in short, and how many claims have which verdict, as Markdown."""
     table = overview.table(rows)
+    table = table.rename(columns={"verdict": "verdicts on the paper's claims"})
     lines = [f"| {' | '.join(map(str, row))} |" for row in [table, ["---"] * len(table.columns), *table.to_numpy()]]
     text = "\n".join([f"**In short.** {bare(in_short())}", "", *lines, ""])
     return text.replace("\N{NO-BREAK SPACE}", " ")

@@ -109,7 +109,7 @@ def _entry(text: str) -> str:
 
 def bare(text: str) -> str:
     """A cell's words where MyST is not read: without roles and escapes."""
-    return re.sub(r"\\([^\w\s])", r"\1", ROLE.sub(r"\1", text))
+    return re.sub(r"\\([^\w\s]|_)", r"\1", ROLE.sub(r"\1", text))
 
 
 def cell(value, digits: int = 2) -> str:

@@ -94,6 +94,15 @@ def test_no_setting_gives_the_whole_table(points):
     assert not ((policy["dropout"] > 0) & (policy["lr"] < 2e-5)).any(), "both were combined after all"
 
 
+def test_settings_of_the_code_gain_less(points):
+    """The first page says so; for each dimension and K, with collapsed runs."""
+    made = policies.outcomes(points)
+    gains = made.assign(gain=made["own_best"] - made["discrete_before"])
+    gains = gains.groupby(["dropout", "lr", "d_model", "k"])["gain"].mean().unstack([0, 1])
+    stated = gains.pop((0.0, 5e-5))
+    assert set(gains) == {(0.1, 5e-5), (0.0, 5e-6)} and gains.lt(stated, axis=0).all(axis=None)
+
+
 def test_first_token_before_reward_knows_no_k_and_after_an_epoch_rises_with_it(points):
     usual = points[points["lr"] > 2e-5].sort_values("step")
     start = usual[usual["step"] == 0].groupby(["d_model", "dropout", "seed"])["entropy_1"]

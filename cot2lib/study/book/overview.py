@@ -124,7 +124,8 @@ def _link(claim: str, verdict: str, kind: str, shown: str, spoken: bool = True) 
 
 def _strip(found: pd.Series) -> str:
     """Entropies with one verdict, as wide as they are many."""
-    name, said = group(found.iloc[0]), f"{len(found)} {ENTROPY}: {group(found.iloc[0])}. To the first of them."
+    name, many = group(found.iloc[0]), f"{len(found)} {ENTROPY}" if len(found) > 1 else "1 entropy"
+    said = f"{many}: {name}. To the first card." if len(found) > 1 else f"{many}: {name}. To its card."
     opened = f'<a class="tile small {look(name)}" style="flex-grow: {len(found)}" href="{at(found.index[0])}"'
     return f'{opened} title="{said}" aria-label="{said}">{MARKS[name]} {len(found)}</a>'
 
