@@ -59,16 +59,16 @@ def in_short() -> str:
         f"CoT2 (authors' recipe) beats discrete thoughts on sums at *d* = 32 {_card('convergence-2l2h', every)}, "
         f"{_card('main-mnns-cot2', ours('main-mnns-cot2'))} against "
         f"{_card('main-mnns-discrete', ours('main-mnns-discrete'))}.",
-        f"Its prompts' {{ref}}`missing arrow <erratum-arrow>` adds {lost:.0f} points at *d* = 16.",
-        f"Reward (MTS, K \N{GREATER-THAN OR EQUAL TO} 1) {_card('grpo-improves', 'lifts')} discrete models of sums "
+        f"{{ref}}`Arrows <erratum-arrow>` after its prompts add {lost:.0f} points at *d* = 16.",
+        f"Reward on sampled tokens {_card('grpo-improves', 'lifts')} discrete models of sums "
         f"{dashed(lifts)} points (paper: {dashed(printed)}), less with the code's settings.",
         f"If steps see {{ref}}`one digit <local-steps>` (our recipe), CoT2 reaches {local[0]}, "
         f"discrete thoughts {local[1]}.",
         f"{SOME[repaired].capitalize()} of {len(STATEMENTS)} theoretical statements need "
         f"{_card('construction', 'repair or conditions')}.",
-        f"Our recipe gives CoT2 {dashed(named)} % on ProsQA; the paper's half-stated one gives "
+        f"Our recipe gives CoT2 {dashed(named)} % on ProsQA, the paper's half-stated one "
         f"{_card('main-prosqa-cot2', ours('main-prosqa-cot2'))}, not {paper_value('main-prosqa-cot2'):g} %, and "
-        f"{_card('main-prontoqa-cot2', 'chance')} with its prompts or on ProntoQA.",
+        f"{_card('main-prontoqa-cot2', 'near chance')} with its prompts or on ProntoQA.",
     ]
     return " ".join(sentences).replace(" %", "\N{NO-BREAK SPACE}%")
 
