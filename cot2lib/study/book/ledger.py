@@ -105,8 +105,10 @@ def folds(rows: pd.DataFrame) -> report.Folds:
     there = set(sources()[series["id"]])
     for title, source, part in sections(rows[~is_series(rows)]):
         here = settled.index.isin(part["id"]) | (sources()[settled.index] == source)
-        counts = counted(settled[here]) + (", its series below among them" if source in there else "")
-        table = report.table(claims_table(part), f"tab-ledger-{slug(source)}", f"{title}.")
+        counts = counted(settled[here]) + (", with the series of the last table" if source in there else "")
+        place, _, what = title.partition(": ")
+        caption = f"{what[0].upper()}{what[1:]} (the paper's {place})." if what else f"{title}."
+        table = report.table(claims_table(part), f"tab-ledger-{slug(source)}", caption)
         shown[f"{title} ({counts})"] = table
     points = "The paper's Pass@k series point by point, with the values of the public plotting script"
     return report.Folds(shown | {points: report.table(claims_table(series), OF_SERIES, f"{points}.")})
