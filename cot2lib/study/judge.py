@@ -151,15 +151,15 @@ def number_verdict(values: Values, stated: float, paper_runs: int, unit: Unit = 
     outside = not interval.low <= stated <= interval.high
     if not close and (outside if chance is None else not near.any() and chance * (runs + 1) <= 1):
         return f"{NOT}: ours {unit.text(abs(miss))} {'higher' if miss > 0 else 'lower'}"
-    within = f"close (within {unit.text(unit.margin(stated))})"
+    within = f"within {unit.text(unit.margin(stated))} of the number"
     if near.any() and (paper_runs == 1 or near.mean() >= SHARE):
         return f"{DEPENDS}: {_close(near, paper_runs)} {within}"
     if close:
-        return f"{OPEN}: our mean is {within}, none of our {runs} runs is"
+        return f"{OPEN}: our mean lies {within}, and none of our {runs} runs does"
     if chance is None:
         few = f"less than {100 * SHARE:.0f} %" if near.any() else "none"
         few += " of our runs" if paper_runs == 1 else f" of the means of {paper_runs} of our runs"
-        return f"{OPEN}: {few} is {within}, and the prediction interval of {runs} runs includes the number"
+        return f"{OPEN}: {few} lies {within}, and the prediction interval of {runs} runs includes it"
     alike = round(chance * (runs + 1)) - 1
     lie = "lies at least as far from its nearest neighbour"
     lie = lie if alike == 1 else "lie at least as far from their nearest neighbours"
@@ -177,9 +177,9 @@ def close_runs(values: Values, stated: float, paper_runs: int, unit: Unit = POIN
 def _close(near: np.ndarray, paper_runs: int) -> str:
     """How many runs, or which share of means, are close, in words."""
     if paper_runs > 1:
-        return f"{100 * near.mean():.0f} % of the means of {paper_runs} of our runs are"
-    verb = "is" if near.sum() == 1 else "are"
-    return f"{near.sum()} of {len(near)} runs ({share(near.sum(), len(near))}) {verb}"
+        return f"{100 * near.mean():.0f} % of the means of {paper_runs} of our runs lie"
+    verb = "lies" if near.sum() == 1 else "lie"
+    return f"{near.sum()} of {len(near)} runs, {share(near.sum(), len(near))}, {verb}"
 
 
 def share(count: int, of: int) -> str:

@@ -48,13 +48,23 @@ NO_DIFFERENCE = "not reproduced: no comparison is significant in the claim's fav
         # The interval of a mean of five runs excludes the number, or one mean of five is all that there is.
         ([60.0, 99.0, 80.0, 70.0, 95.0], 20.0, 5, "not reproduced: ours 60.8 points higher"),
         ([60.0, 99.0, 80.0, 70.0, 95.0], 79.0, 5, "depends on the run: 100 % of the means of 5 of our runs"),
-        ([60.0, 99.0, 80.0, 70.0, 95.0], 70.0, 5, "open: none of the means of 5 of our runs is close"),
+        ([60.0, 99.0, 80.0, 70.0, 95.0], 70.0, 5, "open: none of the means of 5 of our runs lies within"),
         # One run of the paper's: whether any of ours is close, and from 19 runs on whether ours stand as much alone.
-        ([60.0, 99.0, 80.0, 70.0, 95.0], 72.0, 1, "depends on the run: 1 of 5 runs (20 % [1, 72]) is close"),
-        ([60.0, 99.0, 80.0, 70.0, 95.0], 88.0, 1, "open: none of our runs is close (within 5.0 points), and"),
-        ([40.0, 60.0] * 10, 50.0, 1, "open: our mean is close (within 5.0 points), none of our 20 runs is"),
+        (
+            [60.0, 99.0, 80.0, 70.0, 95.0],
+            72.0,
+            1,
+            "depends on the run: 1 of 5 runs, 20 % [1, 72], lies within 5.0 points",
+        ),
+        ([60.0, 99.0, 80.0, 70.0, 95.0], 88.0, 1, "open: none of our runs lies within 5.0 points of the number, and"),
+        (
+            [40.0, 60.0] * 10,
+            50.0,
+            1,
+            "open: our mean lies within 5.0 points of the number, and none of our 20 runs does",
+        ),
         ([*np.linspace(60.0, 79.0, 119), 30.0], 28.0, 1, "depends on the run: 1 of 120 runs"),
-        (SPREAD, 65.0, 1, "depends on the run: 9 of 20 runs (45 % [23, 68]) are close (within 5.0 points)"),
+        (SPREAD, 65.0, 1, "depends on the run: 9 of 20 runs, 45 % [23, 68], lie within 5.0 points"),
         (
             SPREAD,
             50.0,
@@ -86,7 +96,7 @@ def test_number_verdict_goes_by_the_width_of_the_interval(half, verdict):
 def test_number_verdict_of_entropies_has_narrower_limits():
     values = [1.30, 1.35, 1.40]
     assert number_verdict(values, 1.35, 1) == "reproduced"
-    assert number_verdict(values, 1.37, 1, NAT).startswith("depends on the run: 2 of 3 runs (67 % ")
+    assert number_verdict(values, 1.37, 1, NAT).startswith("depends on the run: 2 of 3 runs, 67 % ")
     assert number_verdict([1.349, 1.35, 1.351], 1.31, 5, NAT) == "reproduced", "outside the interval, .04 away"
     assert number_verdict([0.049, 0.05, 0.051], 0.03, 3, NAT) == "not reproduced: ours 0.020 nat higher"
 
