@@ -71,7 +71,7 @@ GROUPS = {  # of labels, in the order of pages
 }
 SAID = {  # what a reader is told of a label besides its group; the rest is said by the note alone
     NEAR: "the half-width of the prediction interval exceeds the margin", REFUTED: "refuted", PART: "in part:",
-    "holds vacuously": "vacuously:", "quick only": "quick recipe alone", "not run": "not run:",
+    "holds vacuously": "vacuously:", "quick only": "quick recipe alone",
 }  # fmt: skip
 
 

@@ -226,7 +226,7 @@ def test_parts_verdict(verdicts, expected):
         ("depends on the run: 1 of 5 runs", ("depends on the run", "1 of 5 runs", "")),
         ("in part: d = 16, if a, and if b", ("undecided", "in part: d = 16", "a, and if b")),
         ("open: 6 runs decide", ("undecided", "6 runs decide", "")),
-        ("not run: needs a GPU", ("not tested", "not run: needs a GPU", "")),
+        ("not run: needs a GPU", ("not tested", "needs a GPU", "")),
         ("not tested: half of the recipe", ("not tested", "half of the recipe", "")),
         ("quick only", ("not tested", "quick recipe alone", "")),
         ("quick only: there in part, d = 16", ("not tested", "quick recipe alone: undecided: in part: d = 16", "")),
@@ -328,7 +328,7 @@ def test_sensitivity_says_what_the_rule_says_without_a_seed_and_at_other_margins
         said |= {kind, bool(other)}
     assert said == {"stays if any one", "can change the verdict", True, False}
     few = cards.hangs_on(claim, row.verdict, [line._replace(values=line.values[:3])], read)
-    assert "It stands on 3 seeds: without any one of them it would be undecided." in few
+    assert "The verdict rests on 3 seeds; without any one of them it would be undecided." in few
 
 
 def wider(unit, factor):

@@ -115,7 +115,7 @@ class Uniform(OfRuns):
         return {"seeds": min(map(len, gaps)), **span(max(gaps, key=outside)), "verdict": verdict}
 
     def ours(self, row) -> str:
-        return f"difference {measured(row, NAT)}"
+        return f"difference {measured(row, NAT)} nat"
 
 
 def papers_own() -> str:

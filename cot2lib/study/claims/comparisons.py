@@ -92,7 +92,7 @@ class Compared(OfRuns):
         return [Drawn(label, gap, 0.0, self.unit, runs) for label, gap, runs in lines]
 
     def ours(self, row) -> str:
-        return f"gap {measured(row, self.unit)}"
+        return f"gap {measured(row, self.unit)} {self.unit.name}"
 
     def _gaps(self, profile: str, read: Read) -> list[pd.Series]:
         gaps = [cell.differences(profile, read) for cell in self.cells]
@@ -174,7 +174,7 @@ class Reaches(OfRuns):
         return [Drawn(label, factor * rows["last"], top, PERCENTS, (rows,), (0.0, top)) for label, rows in lines]
 
     def ours(self, row) -> str:
-        return f"best setting {measured(row, POINTS)}"
+        return f"best setting {measured(row, POINTS)} %"
 
 
 # Labels

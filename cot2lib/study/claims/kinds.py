@@ -134,7 +134,7 @@ class Number(OfRuns):
         return self
 
     def ours(self, row) -> str:
-        return measured(row, self.unit)
+        return measured(row, self.unit) + f" {HOURS.name}" * (self.unit == HOURS)
 
     def under(self, profile: str, verdict: str) -> str:
         return verdict if profile == SETTLED else "quick only"
