@@ -70,8 +70,8 @@ GROUPS = {  # of labels, in the order of pages
     UNTESTED: (UNTESTED, "quick only", "not run"),
 }
 SAID = {  # what a reader is told of a label besides its group; the rest is said by the note alone
-    NEAR: "the prediction interval is wider than the margin", REFUTED: "refuted", PART: "in part:",
-    "holds vacuously": "vacuously:", "quick only": "quick recipe alone", "not run": "not run:",
+    NEAR: "the half-width of the prediction interval exceeds the margin", REFUTED: "refuted", PART: "in part:",
+    "holds vacuously": "vacuously:", "quick only": "quick recipe alone",
 }  # fmt: skip
 
 
@@ -140,7 +140,7 @@ def number_verdict(values: Values, stated: float, paper_runs: int, unit: Unit = 
     """Verdict on a number, from our values in the same unit."""
     runs = len(values)
     if runs < FEWEST_SEEDS:
-        return f"{OPEN}: {runs} of at least {FEWEST_SEEDS} seeds"
+        return f"{OPEN}: {runs} runs, fewer than {FEWEST_SEEDS}"
     interval = prediction_interval(values, paper_runs)
     miss = interval.mean - stated
     close = unit.close(miss, stated)
@@ -151,16 +151,19 @@ def number_verdict(values: Values, stated: float, paper_runs: int, unit: Unit = 
     outside = not interval.low <= stated <= interval.high
     if not close and (outside if chance is None else not near.any() and chance * (runs + 1) <= 1):
         return f"{NOT}: ours {unit.text(abs(miss))} {'higher' if miss > 0 else 'lower'}"
-    within = f"within {unit.text(unit.margin(stated))}"
+    within = f"within {unit.text(unit.margin(stated))} of the number"
     if near.any() and (paper_runs == 1 or near.mean() >= SHARE):
         return f"{DEPENDS}: {_close(near, paper_runs)} {within}"
     if close:
-        return f"{OPEN}: our mean is {within}, none of our {runs} runs is"
+        return f"{OPEN}: our mean lies {within}, and none of our {runs} runs does"
     if chance is None:
-        few = "none" if not near.any() else f"fewer than {100 * SHARE:.0f} % of the means of {paper_runs} of our runs"
-        return f"{OPEN}: {few} {within}, and the prediction interval of {runs} runs includes it"
+        few = f"less than {100 * SHARE:.0f} %" if near.any() else "none"
+        few += " of our runs" if paper_runs == 1 else f" of the means of {paper_runs} of our runs"
+        return f"{OPEN}: {few} lies {within}, and the prediction interval of {runs} runs includes it"
     alike = round(chance * (runs + 1)) - 1
-    return f"{OPEN}: {alike} of {runs} runs as far from the nearest other run as the paper's number (p = {chance:.2f})"
+    lie = "lies at least as far from its nearest neighbour"
+    lie = lie if alike == 1 else "lie at least as far from their nearest neighbours"
+    return f"{OPEN}: {alike} of {runs} runs {lie} as the paper's number does (p = {chance:.2f})"
 
 
 def close_runs(values: Values, stated: float, paper_runs: int, unit: Unit = POINTS) -> np.ndarray:
@@ -174,8 +177,9 @@ def close_runs(values: Values, stated: float, paper_runs: int, unit: Unit = POIN
 def _close(near: np.ndarray, paper_runs: int) -> str:
     """How many runs, or which share of means, are close, in words."""
     if paper_runs > 1:
-        return f"{100 * near.mean():.0f} % of the means of {paper_runs} of our runs"
-    return f"{near.sum()} of {len(near)} runs, {share(near.sum(), len(near))},"
+        return f"{100 * near.mean():.0f} % of the means of {paper_runs} of our runs lie"
+    verb = "lies" if near.sum() == 1 else "lie"
+    return f"{near.sum()} of {len(near)} runs, {share(near.sum(), len(near))}, {verb}"
 
 
 def share(count: int, of: int) -> str:
@@ -285,7 +289,7 @@ def reaches_verdict(readings: Sequence[Values], value: float) -> str:
     if not enough_seeds:
         return TOO_FEW
     reached = any(np.min(values) >= value for values in enough_seeds)
-    return REPRODUCED if reached else f"{NOT}: not every run reaches it"
+    return REPRODUCED if reached else f"{NOT}: in no setting does every run reach it"
 
 
 def parts_verdict(verdicts: dict[str, str]) -> str:

@@ -20,16 +20,25 @@ def claims() -> pd.DataFrame:
 
 LAYERS = {"1": "one layer,", "2": "two layers,", "4": "four layers,"}
 GRAPHS = {"prosqa": "ProsQA", "prontoqa": "ProntoQA"}
+REWARDED = r", \1, after reward"
 WORDS = (
     (r"\b(\d)L\dH\b", lambda found: LAYERS[found[1]]),
     (r"\bd(\d+)\b", r"d = \1,"),
+    (r"\bB=full\b", "every trajectory"),
     (r"\b(B|K)=(\w+)\b", r"\1 = \2"),
-    (r"\bgamma=(\d+)\b", "\N{GREEK SMALL LETTER GAMMA} = \\1"),
+    (r"\bk=(\d+)\.\.(\d+)", r"k = \1 to \2"),
+    (r"\b([kT])(=|>)(?=[\d.])", r"\1 \2 "),
+    (r"\bgamma\b", "\N{GREEK SMALL LETTER GAMMA}"),
+    (r"\b\N{GREEK SMALL LETTER GAMMA}=", "\N{GREEK SMALL LETTER GAMMA} = "),
+    (r"\bdiscrete\b(?! (?:CoT|traces|start))", "discrete CoT"),
     (r"\bMTS (?=K = \d+(?: token|$))", ""),
-    (r" (?=token \d)", ", "),
-    (r" (max_len \d+) ", r", \1, "),
-    (r"\bSFT$", "before reward"),
-    (r"\bRL\b", "reward"),
+    (r"(?<=\d) (?=(?:token|step) \d)", ", "),
+    (r" max_len (\d+) ", r", at most \1 tokens, "),
+    (r"(?<=[\dT}]) (?=[TkK\N{GREEK SMALL LETTER GAMMA}] (?:=|in))", ", "),
+    (r",? ([K\N{GREEK SMALL LETTER GAMMA}] = \d+)$", REWARDED),
+    (r" GRPO$", ", after reward"),
+    (r" SFT$", ", before reward"),
+    (r" (before|after) RL$", r", \1 reward"),
 )
 
 
@@ -52,10 +61,10 @@ def value_text(claim: str) -> str:
 
 
 def readable(claim: str) -> str:
-    """A claim's setting in a reader's words, with the task where it is one on graphs."""
+    """A claim's setting in a reader's words, with its tasks where all are on graphs."""
     task, setting = claims().loc[claim, ["task", "setting"]]
-    named = f"{GRAPHS[task]}, " if task in GRAPHS else ""
-    return named + worded(setting).rstrip(",")
+    named = [GRAPHS[part] for part in task.split("/") if set(task.split("/")) <= set(GRAPHS)]
+    return ", ".join([*named, worded(setting).rstrip(",")])
 
 
 def worded(text: str) -> str:

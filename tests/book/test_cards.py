@@ -244,11 +244,11 @@ def test_labels_say_what_tells_cells_and_sides_apart():
     above = [made(method="CoT2", budget=16), made(method="CoT2", budget=16, d_model=24)]
     below = [made(method="discrete CoT", budget=1), made(method="CoT2", budget=16, d_model=24)]
     assert labels(cells, list(zip(above, below))) == [
-        "d = 16, last epoch: CoT2, B = 16 minus discrete CoT, B = 1",
+        "d = 16, last epoch: (CoT2, B = 16) minus discrete CoT",
         "CoT2, d = 24, B = 16: entropy 3 minus entropy 1",
     ]
     mixed = above[0].assign(d_model=[16, 24], budget=[None, 1])
-    assert labels(cells[:1], [(mixed, below[0])]) == ["CoT2 minus discrete CoT, d = 16, B = 1"]
+    assert labels(cells[:1], [(mixed, below[0])]) == ["CoT2 minus (discrete CoT, d = 16)"]
     layered = [(made(layers=2), made(layers=1))]
     assert labels(cells[:1], layered) == ["2 layers minus 1 layer"]
     assert apart([["a", "b"], ["b", "c"], ["b"]]) == [["a"], ["c"], []] and apart([]) == []

@@ -49,14 +49,14 @@ def test_paper_index_counts_verdicts_of_the_authors_recipe(imagined):
     table = table.str.extract("`(.*) <")[0].fillna("")
     assert table["Figure 4: fewer supervised tokens"] == "not tested"
     assert table["Figure 10: majority votes on ProsQA"] == "not tested"
-    assert table["Table 5: scales of Dirichlet samples"] == "agrees 5"
+    assert table["Table 5: scales of Dirichlet samples"] == "5 agree"
     assert table["Figure 1: how a budget of trajectories makes the targets"] == ""
 
 
 def test_badges_lead_to_the_only_card_or_to_all_cards_of_a_place(imagined):
     made = index.badges(imagined)
     assert made["fig-curves"] == [index.Badge("agrees", "Figure 3: agrees", "claim-convergence-2l2h")]
-    assert [badge.words for badge in made["fig-budget"]] == ["Figure 2c: agrees 12"]
+    assert [badge.words for badge in made["fig-budget"]] == ["Figure 2c: 12 agree"]
     assert made["fig-budget"][0].label == index.label("fig:emb_k_bar")
     assert {badge.label for badge in made["fig-passk"]} == {index.label("fig:pass-k")}, "a series has no card"
     assert made["fig-path"][0].group == "not tested" and made["fig-final"][0].group == "agrees"
@@ -64,8 +64,8 @@ def test_badges_lead_to_the_only_card_or_to_all_cards_of_a_place(imagined):
     assert index.badges(mixed)["fig-final"][0].group == index.MIXED and "fig-tree" not in made
     graphs = imagined["id"].str.match("main-pro|csft-above")  # a verdict on graphs is none on sums
     made = index.badges(imagined.assign(verdict=imagined["verdict"].mask(graphs, "not reproduced")))
-    assert [(badge.group, badge.words) for badge in made["fig-final"]] == [("agrees", "Table 3: agrees 3")]
-    assert [badge.words for badge in made["fig-search"]] == ["Table 3: differs 4", "Section 3.2: differs"]
+    assert [(badge.group, badge.words) for badge in made["fig-final"]] == [("agrees", "Table 3: 3 agree")]
+    assert [badge.words for badge in made["fig-search"]] == ["Table 3: 4 differ", "Section 3.2: differs"]
     for verdict, words in (
         ("holds if m <= 2", "agrees on a condition"),
         ("holds vacuously: nothing", "agrees vacuously"),

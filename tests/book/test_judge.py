@@ -40,7 +40,7 @@ NO_DIFFERENCE = "not reproduced: no comparison is significant in the claim's fav
 @pytest.mark.parametrize(
     "values, stated, paper_runs, verdict",
     [
-        ([98.0, 99.0], 98.94, 5, "open: 2 of at least 3 seeds"),
+        ([98.0, 99.0], 98.94, 5, "open: 2 runs, fewer than 3"),
         ([98.0, 99.0, 98.5, 99.2, 98.8], 98.94, 5, "reproduced"),
         ([98.0, 98.1, 97.9, 98.0, 98.0], 98.5, 5, "reproduced"),  # outside the interval, and half a point away
         ([98.0, 99.0, 98.5, 99.2, 98.8], 92.0, 5, "not reproduced: ours 6.7 points higher"),
@@ -48,18 +48,28 @@ NO_DIFFERENCE = "not reproduced: no comparison is significant in the claim's fav
         # The interval of a mean of five runs excludes the number, or one mean of five is all that there is.
         ([60.0, 99.0, 80.0, 70.0, 95.0], 20.0, 5, "not reproduced: ours 60.8 points higher"),
         ([60.0, 99.0, 80.0, 70.0, 95.0], 79.0, 5, "depends on the run: 100 % of the means of 5 of our runs"),
-        ([60.0, 99.0, 80.0, 70.0, 95.0], 70.0, 5, "open: none within 5.0 points, and the prediction interval"),
+        ([60.0, 99.0, 80.0, 70.0, 95.0], 70.0, 5, "open: none of the means of 5 of our runs lies within"),
         # One run of the paper's: whether any of ours is close, and from 19 runs on whether ours stand as much alone.
-        ([60.0, 99.0, 80.0, 70.0, 95.0], 72.0, 1, "depends on the run: 1 of 5 runs, 20 % [1, 72], within 5.0 points"),
-        ([60.0, 99.0, 80.0, 70.0, 95.0], 88.0, 1, "open: none within 5.0 points, and the prediction interval"),
-        ([40.0, 60.0] * 10, 50.0, 1, "open: our mean is within 5.0 points, none of our 20 runs is"),
+        (
+            [60.0, 99.0, 80.0, 70.0, 95.0],
+            72.0,
+            1,
+            "depends on the run: 1 of 5 runs, 20 % [1, 72], lies within 5.0 points",
+        ),
+        ([60.0, 99.0, 80.0, 70.0, 95.0], 88.0, 1, "open: none of our runs lies within 5.0 points of the number, and"),
+        (
+            [40.0, 60.0] * 10,
+            50.0,
+            1,
+            "open: our mean lies within 5.0 points of the number, and none of our 20 runs does",
+        ),
         ([*np.linspace(60.0, 79.0, 119), 30.0], 28.0, 1, "depends on the run: 1 of 120 runs"),
-        (SPREAD, 65.0, 1, "depends on the run: 9 of 20 runs, 45 % [23, 68], within 5.0 points"),
+        (SPREAD, 65.0, 1, "depends on the run: 9 of 20 runs, 45 % [23, 68], lie within 5.0 points"),
         (
             SPREAD,
             50.0,
             1,
-            "open: 1 of 20 runs as far from the nearest other run as the paper's number (p = 0.10)",
+            "open: 1 of 20 runs lies at least as far from its nearest neighbour as the paper's number does (p = 0.10)",
         ),
         ([*SPREAD[:-1], 68.0], 50.0, 1, "not reproduced: ours 19.4 points higher"),
         (SPREAD[:-1] + [69.5], 54.9, 1, "not reproduced: ours 14.6 points higher"),
@@ -172,8 +182,8 @@ def test_verdicts_on_cells(rule, cells, verdict):
     "readings, verdict",
     [
         ([[100, 99.9, 100], [100, 100, 100]], "reproduced"),  # every run of one reading is there
-        ([[100, 99.9, 100], [100, 99.9, 100]], "not reproduced: not every run reaches it"),
-        ([[100, 99.9, 100], [100, 100]], "not reproduced: not every run reaches it"),
+        ([[100, 99.9, 100], [100, 99.9, 100]], "not reproduced: in no setting does every run reach it"),
+        ([[100, 99.9, 100], [100, 100]], "not reproduced: in no setting does every run reach it"),
         ([[100, 100]], "open: fewer than 3 seeds"),
     ],
 )
@@ -207,16 +217,16 @@ def test_parts_verdict(verdicts, expected):
         ("reproduced", ("agrees", "", "")),
         ("reproduced: if CoT2 may try as often", ("agrees", "", "CoT2 may try as often")),
         ("reproduced: but the paper's own 1.9588 is nearer", ("agrees", "but the paper's own 1.9588 is nearer", "")),
-        ("near", ("agrees", "the prediction interval is wider than the margin", "")),
+        ("near", ("agrees", "the half-width of the prediction interval exceeds the margin", "")),
         ("holds if the margin exists: d < 1", ("agrees", "", "the margin exists: d < 1")),
         ("holds vacuously: it excludes nothing", ("agrees", "vacuously: it excludes nothing", "")),
         ("not reproduced: ours 3.2 points lower, if so read", ("differs", "ours 3.2 points lower", "so read")),
-        ("did not learn: ours stay at chance", ("differs", "ours stay at chance", "")),
+        ("did not learn: our runs stay at chance", ("differs", "our runs stay at chance", "")),
         ("refuted: by the paper's own tables", ("differs", "refuted by the paper's own tables", "")),
         ("depends on the run: 1 of 5 runs", ("depends on the run", "1 of 5 runs", "")),
         ("in part: d = 16, if a, and if b", ("undecided", "in part: d = 16", "a, and if b")),
         ("open: 6 runs decide", ("undecided", "6 runs decide", "")),
-        ("not run: needs a GPU", ("not tested", "not run: needs a GPU", "")),
+        ("not run: needs a GPU", ("not tested", "needs a GPU", "")),
         ("not tested: half of the recipe", ("not tested", "half of the recipe", "")),
         ("quick only", ("not tested", "quick recipe alone", "")),
         ("quick only: there in part, d = 16", ("not tested", "quick recipe alone: undecided: in part: d = 16", "")),
@@ -318,7 +328,7 @@ def test_sensitivity_says_what_the_rule_says_without_a_seed_and_at_other_margins
         said |= {kind, bool(other)}
     assert said == {"stays if any one", "can change the verdict", True, False}
     few = cards.hangs_on(claim, row.verdict, [line._replace(values=line.values[:3])], read)
-    assert "It stands on 3 seeds: without any one of them it would be undecided." in few
+    assert "The verdict rests on 3 seeds; without any one of them it would be undecided." in few
 
 
 def wider(unit, factor):

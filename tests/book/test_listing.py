@@ -33,9 +33,9 @@ def test_folds_count_the_verdicts_of_their_rows(rows):
     for title, table in folds.items():
         counts = re.search(r"\(([^()]*)\)$", title)[1]
         numbers = [int(number) for number in re.findall(r"\d+", counts)]
-        apart = len(first) if "its series below" in title else 0
+        apart = len(first) if "the series of the last table" in title else 0
         assert (sum(numbers) or 1) == len(table.data) + apart, title
-    assert sum("its series below" in title for title in folds) == 1
+    assert sum("the series of the last table" in title for title in folds) == 1
     shown = ledger.folds(rows)._repr_mimebundle_()
     assert shown["text/html"].count("<details>") == shown["text/markdown"].count("::::{dropdown}") == len(folds) + 1
     assert "{ref}" not in shown["text/html"]

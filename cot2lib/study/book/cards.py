@@ -213,7 +213,8 @@ def _seeds(word: str, lines: list[Drawn], without: Callable[[int], str]) -> str:
     seeds = sorted(set().union(*(line.values.index for line in lines)))
     fewest = min(len(line.values) for line in lines)
     if fewest <= judge.FEWEST_SEEDS:
-        return f"It stands on {fewest} seeds: without any one of them it would be undecided."
+        stays = "stays" if word == UNDECIDED else "would be"
+        return f"The verdict rests on {fewest} seeds; without any one of them it {stays} undecided."
     turned: dict[str, list[str]] = {}
     for seed in seeds:
         if (found := without(seed)) != word:

@@ -14,10 +14,11 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from cot2lib.study.judge import AGREES, DEPENDS, GROUPS, NEAR, NOT, OPEN, REPRODUCED, group, in_words
+from cot2lib.study.judge import AGREES, DEPENDS, DIFFERS, GROUPS, NEAR, NOT, OPEN, REPRODUCED, group, in_words
 from cot2lib.study.printed import claims, sources
 
 MIXED, ELSEWHERE = "mixed", "Elsewhere in the paper"
+OF_MANY = {AGREES: "agree", DIFFERS: "differ", DEPENDS: "depend on the run"}  # a group, as several claims have it
 WORST_FIRST = ("not run", "quick only", NOT, OPEN, DEPENDS, NEAR, REPRODUCED)  # of the points of a series
 SERIES = "pass_at_k"  # the metric of a long printed series
 
@@ -106,7 +107,8 @@ def judged(rows: pd.DataFrame) -> pd.Series:
 def counted(found: pd.Series) -> str:
     """How many claims each group has, in words; a single claim's group alone, "no claim" for a setting."""
     counts = found.value_counts().reindex([*GROUPS, ""]).dropna().astype(int).rename({"": "no claim"})
-    return counts.index[0] if len(found) == 1 else ", ".join(f"{name} {count}" for name, count in counts.items())
+    said = [f"{count} {name if count == 1 else OF_MANY.get(name, name)}" for name, count in counts.items()]
+    return counts.index[0] if len(found) == 1 else ", ".join(said)
 
 
 def sections(rows: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:

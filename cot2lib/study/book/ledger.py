@@ -105,11 +105,16 @@ def folds(rows: pd.DataFrame) -> report.Folds:
     there = set(sources()[series["id"]])
     for title, source, part in sections(rows[~is_series(rows)]):
         here = settled.index.isin(part["id"]) | (sources()[settled.index] == source)
-        counts = counted(settled[here]) + (", its series below among them" if source in there else "")
-        table = report.table(claims_table(part), f"tab-ledger-{slug(source)}", f"{title}.")
+        counts = counted(settled[here]) + (", with the series of the last table" if source in there else "")
+        caption = f"The paper's {title.partition(': ')[0]}." if source else f"{title}."
+        table = report.table(claims_table(part), f"tab-ledger-{slug(source)}", caption)
         shown[f"{title} ({counts})"] = table
-    points = "The paper's Pass@k series point by point, with the values of the public plotting script"
-    return report.Folds(shown | {points: report.table(claims_table(series), OF_SERIES, f"{points}.")})
+    points = claims_table(series)
+    parts = points["claim"].str.partition(", T = ")
+    points["claim"] = "T = " + parts[2]
+    models = "; ".join(parts[0].unique())
+    title = f"The paper's Pass@k series point by point ({models}), with the values of the public plotting script"
+    return report.Folds(shown | {title: report.table(points, OF_SERIES, f"{title}.")})
 
 
 def claims_table(rows: pd.DataFrame) -> pd.DataFrame:

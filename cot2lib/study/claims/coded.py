@@ -42,6 +42,7 @@ from cot2lib.theory import margins
 CONSTRUCTION, PACKING = "tests/theory/test_construction.py", "tests/theory/test_packing.py"
 ESTIMATORS = "tests/theory/test_estimators.py"
 NEARLY_ALL = 95.0  # %
+BY_MEANS = "by the mean gains of the paper's own tables"
 FOUR_DIGITS, FIVE_DIGITS = MNNS(), MNNS(11, 19, 5)
 
 
@@ -50,7 +51,8 @@ FOUR_DIGITS, FIVE_DIGITS = MNNS(), MNNS(11, 19, 5)
 
 def packing_bound() -> Verdict:
     at_possible = margins.bound_holds_at_possible_margins()
-    return Verdict(margins.fixed_margin_is_possible(), at_possible, "the margin exists: delta < sqrt(2v/(v-1)) / (2B)")
+    condition = "the margin delta can exist: delta < sqrt(2v/(v-1)) / (2B)"
+    return Verdict(margins.fixed_margin_is_possible(), at_possible, condition)
 
 
 def thresholds() -> Verdict:
@@ -64,7 +66,8 @@ def excludes_nothing() -> str:
 
 def decode_overhead() -> Verdict:
     large = overhead.is_dominated()
-    return Verdict(large and overhead.is_dominated(overhead.SMALL), large, "v < 12 L d + 2 L N")
+    condition = "v < 12 L d + 2 L N, with v tokens in the vocabulary, L layers and N positions"
+    return Verdict(large and overhead.is_dominated(overhead.SMALL), large, condition)
 
 
 # The entropies of the thoughts of a trained model
@@ -112,14 +115,15 @@ class Uniform(OfRuns):
         return {"seeds": min(map(len, gaps)), **span(max(gaps, key=outside)), "verdict": verdict}
 
     def ours(self, row) -> str:
-        return f"difference {measured(row, NAT)}"
+        return f"difference {measured(row, NAT)} nat"
 
 
 def papers_own() -> str:
     """A reservation where the paper's own entropy contradicts its claim; it was measured on the split of seed 42."""
     printed, exact = paper_value("entropy-3"), target_entropy(3, 42)
     fails = abs(printed - exact) < abs(printed - 3 * np.log(2))
-    return f"but the paper's own {printed} at step 3 is nearer to the exact entropy" if fails else ""
+    nearer = "nearer to the exact entropy of the targets than to 3 ln 2"
+    return f"but the paper's own {printed} at step 3 is {nearer}" if fails else ""
 
 
 # What the paper's own tables say
@@ -160,7 +164,7 @@ def first_before(k: int, d_model: int) -> str:
 def printed_often(d_model: int) -> str:
     """How the paper's table contradicts those claims: at most one of its values is right."""
     values = ", ".join(f"{paper_value(first_before(k, d_model)):g}" for k in KS)
-    return f"by the paper's own table, where at most one of {values} can be right: K has no part in this entropy yet"
+    return f"by the paper's own table: K has no part in this entropy, so at most one of {values} can be right"
 
 
 # Word problems
@@ -215,12 +219,13 @@ CODED: dict[str, Kind] = {
     "sample-complexity-rate": Statement(theorems.sample_complexity_rate, ESTIMATORS),
     "assumption-1": Statement(theorems.assumption_1, ESTIMATORS),
     "gamma-direction": Statement(theorems.gamma_direction, "tests/thoughts/test_dirichlet.py"),
-    "optimum-min3-max2": Fact(partial(simple_optimum, FIVE_DIGITS), NEARLY_ALL),
-    "rl-consistent": Fact(smallest_gain, 0.0, falls),
-    "rl-mnns-smaller": Fact(gain_beside_mnns, 0.0, lambda: "by the mean gains of the paper's own tables"),
+    "optimum-min3-max2": Fact(partial(simple_optimum, FIVE_DIGITS), NEARLY_ALL, said="{} % of inputs"),
+    "rl-consistent": Fact(smallest_gain, 0.0, falls, "smallest gain {} points"),
+    "rl-mnns-smaller": Fact(gain_beside_mnns, 0.0, lambda: BY_MEANS, "gain on graphs less gain on MNNS {}"),
     "entropy-uniform": Uniform("csft", "one_layer: method == 'CoT2' and d_model == 32", (2, 3)),
     "grpo-k-moderate": Parts(
-        "grpo_mts", {"accuracy": mts(((3, 1), (3, 6)), "best"), "entropy left": mts(((3, 1), (6, 3)), "entropy")}
+        "grpo_mts",
+        {"accuracy": mts(((3, 1), (3, 6)), "best"), "entropy after reward": mts(((3, 1), (6, 3)), "entropy")},
     ),
     "gsm8k-3-of-4": Most(),
 }

@@ -16,11 +16,11 @@ from cot2lib.study.judge import PERCENTS, POINTS, Unit
 
 # What tells the sides and cells of a comparison apart, by column, in a reader's words.
 SAID: dict[str, Callable[[object], str]] = {
-    "task": str,
+    "task": lambda name: name.replace(", age", ", names by age").replace(", fresh", ", fresh names"),
     "method": str,
     "layers": NAMES["layers"],
     "d_model": NAMES["d_model"],
-    "budget": "B = {:g}".format,
+    "budget": lambda budget: "every trajectory" if budget == np.inf else f"B = {budget:g}",
     "tokens": lambda count: f"{NAMES['tokens'](count)} scored",
     "fed": NAMES["fed"],
     "sampler": str,
@@ -92,7 +92,7 @@ class Compared(OfRuns):
         return [Drawn(label, gap, 0.0, self.unit, runs) for label, gap, runs in lines]
 
     def ours(self, row) -> str:
-        return f"gap {measured(row, self.unit)}"
+        return f"gap {measured(row, self.unit)} {self.unit.name}"
 
     def _gaps(self, profile: str, read: Read) -> list[pd.Series]:
         gaps = [cell.differences(profile, read) for cell in self.cells]
@@ -112,7 +112,7 @@ class Direction(Compared):
         sure = rules.significant(gaps) if verdict == rules.PART else [False] * len(gaps)
         turned = [interval.high < 0 for interval in intervals]
         known = names() if any(sure) or any(turned) else []
-        named = lambda chosen: " and ".join(label for label, one in zip(known, chosen) if one)
+        named = lambda chosen: " and for ".join(label for label, one in zip(known, chosen) if one)
         notes = {"significant for ": named(sure), "the interval is below zero for ": named(turned), "if ": self.given}
         said = ", ".join(word + note for word, note in notes.items() if note)
         return noted(verdict, said), gaps[min(range(len(gaps)), key=lambda place: intervals[place].low)]
@@ -174,7 +174,7 @@ class Reaches(OfRuns):
         return [Drawn(label, factor * rows["last"], top, PERCENTS, (rows,), (0.0, top)) for label, rows in lines]
 
     def ours(self, row) -> str:
-        return f"highest mean {measured(row, POINTS)}"
+        return f"best setting {measured(row, POINTS)} %"
 
 
 # Labels
@@ -201,12 +201,15 @@ def apart(lists: Sequence[Sequence[str]]) -> list[list[str]]:
 def _label(above: Sequence[str], below: Sequence[str]) -> str:
     shared = [word for word in above if word in below]
     sides = [[word for word in side if word not in shared] for side in (above, below)]
-    difference = " minus ".join(", ".join(side) or "the other" for side in sides) if any(sides) else ""
+    told = [f"({', '.join(side)})" if len(side) > 1 else "".join(side) or "the other" for side in sides]
+    difference = " minus ".join(told) if any(sides) else ""
     return ": ".join(filter(None, [", ".join(shared), difference]))
 
 
 def _words(rows: pd.DataFrame) -> list[str]:
-    """Words for columns that are the same in all rows; K is the tokens of a sampled thought."""
+    """Words for columns that are the same in all rows; K is the tokens of a sampled thought, and only CoT2 has a B."""
     rows = rows.rename(columns={"k": "K"}) if "sampler" in rows else rows
+    if "method" in rows and not rows["method"].astype(str).str.startswith("CoT2").any():
+        rows = rows.drop(columns="budget", errors="ignore")
     same = {name: says for name, says in SAID.items() if name in rows and rows[name].nunique(dropna=False) == 1}
     return [says(rows[name].iloc[0]) for name, says in same.items() if rows[name].notna().all()]

@@ -24,7 +24,7 @@ from cot2lib.study.report import PERCENT, describe
 SETTLED = "paper"  # the profile whose records settle a claim
 YES, NO = "yes", "no"
 HOURS, TOKENS = Unit("hours", np.inf, 3), Unit("tokens", 5.0, 1)
-NEEDS = {"gsm8k": "needs the Qwen3-0.6B weights and a GPU"}  # what the machines at hand lack, by chapter
+NEEDS = {"gsm8k": "needs a GPU"}  # what the machines at hand lack, by chapter
 
 
 class Scale(NamedTuple):
@@ -134,7 +134,7 @@ class Number(OfRuns):
         return self
 
     def ours(self, row) -> str:
-        return measured(row, self.unit)
+        return measured(row, self.unit) + f" {HOURS.name}" * (self.unit == HOURS)
 
     def under(self, profile: str, verdict: str) -> str:
         return verdict if profile == SETTLED else "quick only"
@@ -187,7 +187,8 @@ class Number(OfRuns):
             asked = held_out(rows)
             if not rules.learnt(rows[self.value] * asked, asked, self.chance):
                 too = self.unit.close(stated - PERCENT * self.chance)  # the paper's number is at chance, too
-                verdict = f"{rules.REPRODUCED}: {rules.AT_CHANCE}" if too else f"{rules.UNLEARNT}: ours stay at chance"
+                alike = rules.REPRODUCED, rules.AT_CHANCE
+                verdict = ": ".join(alike if too else (rules.UNLEARNT, "our runs stay at chance"))
                 return noted(verdict, self.given and f"if {self.given}")
         verdict = rules.number_verdict(values, stated, self.paper_runs, self.unit)
         return noted(verdict, self.given and f"if {self.given}")
@@ -257,12 +258,14 @@ def _reached(row: dict) -> str:
 class Fact(Kind):
     """A claim that counting settles, about the data or about the paper's own tables.
 
-    It holds if a value, in the claim's unit, is above another. `note` says what settles or contradicts it, or "".
+    It holds if a value, in the claim's unit, is above another. `note` says what settles or contradicts it, or "", and
+    `said` what the value is.
     """
 
     value: Callable[[], float]
     above: float
     note: Callable[[], str] = str
+    said: str = "{}"
 
     def row(self, claim: str, profile: str, read: Read) -> dict:
         value = self.value()
@@ -270,7 +273,7 @@ class Fact(Kind):
         return {"seeds": 0, "last": value, "verdict": noted(verdict, self.note())}
 
     def ours(self, row) -> str:
-        return describe(row.last, np.nan, np.nan)
+        return self.said.format(describe(row.last, np.nan, np.nan))
 
 
 class Verdict(NamedTuple):

@@ -80,7 +80,7 @@ def sample_complexity_ratio() -> Verdict:
                 assured = steps <= 2 or rate <= 1 / estimators.printed_bound(k)
                 printed &= kept
                 corrected &= (kept or not assured) and 1 - 2 * ROUNDING <= found <= estimators.tight_bound(k, steps)
-    return Verdict(printed, corrected, "m <= 2, or chains contract fast enough")
+    return Verdict(printed, corrected, "traces have m <= 2 steps, or chains contract fast enough")
 
 
 def sample_complexity_rate() -> Verdict:
@@ -95,7 +95,7 @@ def sample_complexity_rate() -> Verdict:
         enough = estimators.printed_size(epsilon, delta, k)
         printed &= estimators.failure(epsilon, enough, k, steps) <= delta
         corrected &= estimators.failure(epsilon, size, k, steps) <= delta
-    return Verdict(printed, corrected, "m is fixed, or chains are contractive")
+    return Verdict(printed, corrected, "the number of steps is fixed, or chains are contractive")
 
 
 def assumption_1() -> Verdict:
