@@ -93,7 +93,7 @@ def ratios(rows: pd.DataFrame, finding: str = "") -> Shown:
         panel=rows["over"].map({"m": f"K = {k}", "K": f"m = {m}"}),
         place=rows["m"].where(rows["over"] == "m", rows["k"]),
     )
-    labels = "", "error / K traces"
+    labels = "", "error ratio"
     shown = look.lines(of, "place", "ratio", "chain", labels, "panel", finding, {TIGHT: 6.0}, sharex=False, height=2.7)
     left, right = shown.figure.axes
     left.set(xlabel="steps m", xticks=range(1, m + 1))
