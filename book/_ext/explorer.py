@@ -152,7 +152,7 @@ def prosqa() -> dict:
     rights = [right(mind, task, torch.arange(task.size)) for mind in both]
     found = lambda first, second: ((rights[0] == first) & (rights[1] == second)).nonzero()[:, 0].tolist()
     rows = sorted(row for which, count in CHOSEN.items() for row in found(*which)[:count])
-    kinds = f"The {len(rows)} here are the first on which both models are right, only one is, or neither is."
+    kinds = f"The {len(rows)} here show every outcome: both models are right, only one is, or neither is."
     return {
         "models": [packed(mind, task) for mind in both],
         "about": f"{counted('unseen questions', rights)} {kinds}",
