@@ -159,7 +159,7 @@ def moved_by_mixtures(rows: pd.DataFrame, edited: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(table, columns=columns).query("`as judged` != `by mixtures`").reset_index(drop=True)
 
 
-def over_predictions(table: pd.DataFrame, finding: str, *blocks: str) -> Shown:
+def over_predictions(table: pd.DataFrame, finding: str, *blocks: str, unit: str = "points, or % of answers") -> Shown:
     """Draw every outcome with its interval over what each explanation predicted, coloured where it was right.
 
     The first of the blocks has all explanations; the table has outcomes of each block.
@@ -178,7 +178,7 @@ def over_predictions(table: pd.DataFrame, finding: str, *blocks: str) -> Shown:
         axis.set_title(f"{who}: {(asked[who] == HIT).sum()} of {len(asked)}", fontsize=9)
         axis.set(xlim=(-105, 105), ylim=(max(len(known), 1) - 0.5, -0.5))
     axes[0, 0].set_yticks(range(len(known)), known["task"].map(ON_BOTH) + ": " + known["id"], fontsize=7.5)
-    figure.supxlabel("points, or % of answers", fontsize=9)
+    figure.supxlabel(unit, fontsize=9)
     return Shown(figure, known.drop(columns="experiment"), finding)
 
 
