@@ -76,8 +76,8 @@ def moved(rows: pd.DataFrame, lost: Mapping[str, pd.Series]) -> look.Shown:
     drawn = frame.at(rows, reading=READINGS[0], test=[*words], method=[*lost])
     thinking, chains = lost["CoT2"], lost["discrete CoT"]
     finding = (
-        f"Moved edges cost {(thinking > 30).sum()} of {len(thinking)} CoT2 models from d = 32 on "
-        f"more than 30 points, and no discrete model more than {chains.max():.1f}."
+        f"Moved edges cost {(thinking > 30).sum()} of {len(thinking)} CoT2 models with "
+        f"d \N{GREATER-THAN OR EQUAL TO} 32 over 30 points, discrete models at most {chains.max():.1f}."
     )
     drawn = drawn.assign(asked=drawn["test"].map(words).astype(str))
     return look.ends(drawn, x="asked", col="d_model", y="strict", label="strict accuracy (%)", finding=finding)
