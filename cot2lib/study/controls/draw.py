@@ -187,7 +187,7 @@ TOLD = {  # edits and doses of the table, in words; the figures have the others
     ("swap", 1.0): "another input's thought",
     ("ancestors", 1.0): "without states that lead to the answer",
     ("one side", 1.0): "without these, but with their mirrors",
-    ("elsewhere", 1.0): "without as much of other states",
+    ("elsewhere", 1.0): "without as much weight of other states",
     ("early digit", 1.0): "prompt changed in an early digit",
 }
 CELLS = {  # columns of the table: the task, the control and what is shown
