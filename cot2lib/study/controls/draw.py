@@ -81,7 +81,8 @@ def _removal(axis: Axes, edited: pd.DataFrame) -> pd.DataFrame:
         start = part.assign(dose=0.0, right=part["before"]).drop_duplicates(["seed"])
         sns.lineplot(pd.concat([start, part]), x="dose", y="right", errorbar=None, ax=axis, label=label, **options)
         axis.scatter(part["dose"], part["right"], s=8, alpha=0.4, color=colour, linewidths=0)
-    scale = "share of the weight of states that lead to the\nanswer; orange: as much is removed; grey: as far a move"
+    scale = "share of weight removed from states that lead to the\nanswer"
+    scale += " (orange: as much from others; grey: moved as far)"
     axis.set(xlabel=scale, ylabel="right answers (%)", ylim=(0, 102))
     axis.set_title("edits of CSFT's last thought (thick: numbers, thin: graphs)", fontsize="medium")
     axis.legend(fontsize=7.5, frameon=False, loc="lower left")
