@@ -81,7 +81,8 @@ def _removal(axis: Axes, edited: pd.DataFrame) -> pd.DataFrame:
         start = part.assign(dose=0.0, right=part["before"]).drop_duplicates(["seed"])
         sns.lineplot(pd.concat([start, part]), x="dose", y="right", errorbar=None, ax=axis, label=label, **options)
         axis.scatter(part["dose"], part["right"], s=8, alpha=0.4, color=colour, linewidths=0)
-    scale = "share of the weight of states that lead to the\nanswer; orange: as much is removed; grey: as far a move"
+    scale = "share of weight removed from states that lead to the\nanswer"
+    scale += " (orange: as much from others; grey: moved as far)"
     axis.set(xlabel=scale, ylabel="right answers (%)", ylim=(0, 102))
     axis.set_title("edits of CSFT's last thought (thick: numbers, thin: graphs)", fontsize="medium")
     axis.legend(fontsize=7.5, frameon=False, loc="lower left")
@@ -187,7 +188,7 @@ TOLD = {  # edits and doses of the table, in words; the figures have the others
     ("swap", 1.0): "another input's thought",
     ("ancestors", 1.0): "without states that lead to the answer",
     ("one side", 1.0): "without these, but with their mirrors",
-    ("elsewhere", 1.0): "without as much of other states",
+    ("elsewhere", 1.0): "without as much weight of other states",
     ("early digit", 1.0): "prompt changed in an early digit",
 }
 CELLS = {  # columns of the table: the task, the control and what is shown
