@@ -56,17 +56,17 @@ def in_short() -> str:
     )
     dashed = lambda points: ends(points, 0).replace(" to ", "\N{EN DASH}")
     sentences = [
-        f"CoT2 (authors' recipe) beats discrete thoughts on sums at *d* = 32 {_card('convergence-2l2h', every)}, "
+        f"CoT2 (authors' recipe) beats discrete thoughts on sums (*d* = 32) {_card('convergence-2l2h', every)}, "
         f"{_card('main-mnns-cot2', ours('main-mnns-cot2'))} against "
         f"{_card('main-mnns-discrete', ours('main-mnns-discrete'))}.",
-        f"{{ref}}`Arrows <erratum-arrow>` after its prompts add {lost:.0f} points at *d* = 16.",
+        f"{{ref}}`Arrows <erratum-arrow>` after its prompts add {lost:.0f} points (*d* = 16).",
         f"Reward on sampled tokens {_card('grpo-improves', 'lifts')} discrete models of sums "
         f"{dashed(lifts)} points (paper: {dashed(printed)}), less with the code's settings.",
-        f"If steps see {{ref}}`one digit <local-steps>` (our recipe), CoT2 reaches {local[0]}, "
+        f"If each step sees {{ref}}`one digit <local-steps>` (our recipe), CoT2 reaches {local[0]}, "
         f"discrete thoughts {local[1]}.",
         f"{SOME[repaired].capitalize()} of {len(STATEMENTS)} theoretical statements need "
         f"{_card('construction', 'repair or conditions')}.",
-        f"Our recipe gives CoT2 {dashed(named)} % on ProsQA, the paper's half-stated one "
+        f"Our recipe gives CoT2 {dashed(named)} % on ProsQA; the paper's half-stated one gives "
         f"{_card('main-prosqa-cot2', ours('main-prosqa-cot2'))}, not {paper_value('main-prosqa-cot2'):g} %, and "
         f"{_card('main-prontoqa-cot2', 'near chance')} with its prompts or on ProntoQA.",
     ]
@@ -86,7 +86,7 @@ def favoured() -> str:
     ours = graphs.gaps(graphs.recorded(usual), ["heads"])["mean"].item()
     two, four = graphs.gaps(graphs.recorded(best), ["heads"])["mean"]
     return (
-        f"On four hops with fresh names, CoT2 leads by {ours:.0f} points by our recipe, which favours it, and by "
+        f"On four hops with names drawn anew, CoT2 leads by {ours:.0f} points by our recipe, which favours it, and by "
         f"{two:.0f} (two heads) or {four:.0f} (four) if each method has its best settings ({{numref}}`tab-chosen`)."
     )
 
@@ -97,10 +97,7 @@ def glance() -> pd.DataFrame:
     minutes = 60 * rows[(rows["id"] == "train-cost") & (rows["profile"] == SETTLED)]["last"].item()
     kinds = overview.counts(rows)
     some = overview.counts(rows, on_condition=True)[AGREES]
-    agree = [
-        f"{kinds.loc[kind, AGREES]} of {kinds.loc[kind].sum()} {kind} ({some[kind]} on a condition)"
-        for kind in kinds.index[:2]
-    ]
+    agree = ", ".join(f"{kinds.loc[kind, AGREES]} of {kinds.loc[kind].sum()} {kind}" for kind in kinds.index[:3])
     return pd.DataFrame(
         [
             ("scope", "signed sums, graphs, word problems, theory", "the same without large language models"),
@@ -111,7 +108,7 @@ def glance() -> pd.DataFrame:
                 f"{minutes:.1f} minutes of a core (authors' recipe)",
             ),
             ("cost", "not stated", f"{len(shipped)} runs, {frame.hours(shipped).sum():.0f} core-hours"),
-            ("outcome", f"{kinds.loc['all'].sum()} claims", f"{' and '.join(agree)} agree"),
+            ("outcome", f"{kinds.loc['all'].sum()} claims", f"{agree} agree ({some['all']} on a condition)"),
         ],
         columns=["", "the paper", "this book"],
     )
