@@ -35,7 +35,7 @@ PAPER_SAYS = {
     "reduction": "sum over steps (eqs. 1 and 2); the public discrete code takes the mean",
     "pauses": "not mentioned; the public code has an encoding with m arrows, and no trainer for it",
     "feeding": "teacher forcing; COCONUT in stages of equal length (app. B.3)",
-    "curriculum": "no curriculum of scored outputs is mentioned; the public code has none",
+    "curriculum": "none but COCONUT's stages (row feeding), in the text and in the public code",
     "ties": "not stated; the public code is plus-first at B=1 and minus-first above",
 }
 
