@@ -39,9 +39,9 @@ class Rollout:
         logits: scores of every step before the rule was applied.
         weights: mixture weights of every step, one-hot on the answer at each input's last step.
         answers: answer tokens.
-        actions: what the rule of each step drew, None where it is deterministic.
+        actions: the action of each step's rule, None where it has none.
         latents: what each step fed where it is no mixture of embeddings, else None.
-        last: step of each rollout's answer, or None if it is the last one for all.
+        last: step of each rollout's answer, counted from 0; None if it is the last one for all.
     """
 
     logits: Float[Tensor, "run batch step vocab"]
@@ -52,7 +52,7 @@ class Rollout:
     last: Last = None
 
     def thoughts(self, stack: GPT2Stack) -> Float[Tensor, "run batch thought d"]:
-        """Vectors fed before the answer; mixtures use the embedding table of a stack."""
+        """Vectors fed before the answer; mixtures use the embedding table of `stack`."""
         if all(latent is None for latent in self.latents):
             return stack.mix(self.weights[:, :, :-1])
         steps = zip(self.latents[:-1], self.weights[:, :, :-1].unbind(2))
@@ -61,7 +61,7 @@ class Rollout:
 
     @property
     def there(self) -> Bool[Tensor, "run batch step"] | None:
-        """Which steps a rollout has, with its answer in the last place; None if all have all."""
+        """Which steps a rollout has, with its answer in the last place; None if all have all steps."""
         if self.last is None:
             return None
         steps = torch.arange(self.logits.shape[2], device=self.last.device)
@@ -138,10 +138,10 @@ def decode(
         prompts: token ids, one set for all runs (first axis 1) or one per run.
         steps: the rule of each output token (see `rules`); the last one makes the answer.
         keys: random keys of the runs (`cot2lib.kit.random.run_keys`), or of their chunks of `PROMPTS_AT_ONCE` prompts;
-            only rules that sample need them.
+            only rules that draw need them.
         padding: number of tokens on the left of each prompt that are padding.
         samples: rollouts per prompt, next to each other on the batch axis, prompt 0's first.
-        last: the step of each prompt's answer, or None if it is the last one.
+        last: step of each prompt's answer, counted from 0; None if it is the last one.
         rows: which of the task's inputs each prompt is, for rules that read it.
         sees: which positions each may attend to, see `GPT2Stack.hidden`.
     """

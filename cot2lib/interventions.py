@@ -142,11 +142,11 @@ class Edit(NamedTuple):
 
     Attributes:
         name: of the edit.
-        dose: its strength.
+        dose: share of the ancestors' weight moved, or weight inserted; else 1.
         fed: vectors of all thoughts.
         where: inputs on which the edit is evaluated.
         right: the answer that is right for the prompt.
-        wanted: the answer that follows what is fed.
+        wanted: the answer that follows what is fed; -1 for none.
         rows: inputs whose prompts are fed, where they are others.
     """
 
@@ -255,8 +255,8 @@ def led_by_frontiers(task: Task, rows: Int[Tensor, "*batch"], given: Int[Tensor,
 def earlier(thinking: Thinking, taken: int) -> Iterator[Edit]:
     """Edits of the thought after `taken` steps: another input's, ancestors removed, as much removed elsewhere.
 
-    A thought of one token is read as its state, any other as the frontier. The best answer that follows from there
-    may be followed.
+    A thought of one token is read as its state, any other as the frontier. In a swap `wanted` is the best answer that
+    follows from there.
     """
     task, rows, place = thinking.task, thinking.rows, taken - 1
     other = others(rows.shape[1], torch.Generator().manual_seed(taken))

@@ -41,7 +41,7 @@ def soft_nll(logits: Float[Tensor, "run batch step vocab"], targets: Float[Tenso
 def set_nll(logits: Float[Tensor, "run batch step vocab"], targets: Float[Tensor, "run batch step vocab"]) -> Nll:
     """-log of the probability that a step's token is any of those with a share in the target, in nats.
 
-    Zero where a target has no share at all, as of a step that an input does not have.
+    Zero where a target has no share at all, as at a step that an input does not have.
     """
     shares = targets > 0
     others = ~shares & shares.any(-1, keepdim=True)
@@ -51,7 +51,7 @@ def set_nll(logits: Float[Tensor, "run batch step vocab"], targets: Float[Tensor
 def reduce(
     nll: Nll, reduction: str, scored: Bool[Tensor, "run batch position"] | None = None
 ) -> Float[Tensor, " run"]:
-    """ "sum" or "mean" of each input's scored positions (None: all), then the mean over the batch."""
+    """The "sum" or "mean" of each input's scored positions (None: all), then the mean over the batch."""
     if scored is None:
         return (nll.sum(-1) if reduction == "sum" else nll.mean(-1)).mean(-1)
     total = (nll * scored).sum(-1)  # (run, batch)
@@ -73,7 +73,7 @@ def sequence_nll(
 
 
 def mean_of_steps(value: Float[Tensor, "*lead step"], there: Bool[Tensor, "*lead step"]) -> Float[Tensor, "*lead"]:
-    """The mean over the steps that are there, at least one for each."""
+    """The mean over the steps that are there, at least one of each rollout."""
     return value.where(there, 0.0).sum(-1) / there.sum(-1)
 
 
@@ -86,7 +86,7 @@ def advantages(rewards: Float[Tensor, "run prompt sample"], scaled: bool = True)
 def log_ratio(new: Draws, old: Draws, ratio: str) -> Steps:
     """Logarithm of a step's policy ratio from the log-densities of its draws under two policies.
 
-    It is "product", the likelihood ratio, or "geometric", its 1/K-th power (eq. multi-token-normalization).
+    `ratio` is "product", the likelihood ratio, or "geometric", its 1/K-th power (eq. multi-token-normalization).
     """
     if ratio not in RATIOS[:2]:
         raise SpecError(f"ratio={ratio!r}: a step has one for {' or '.join(RATIOS[:2])}.")

@@ -1,12 +1,11 @@
 """Intervals over seeds, and the worth of several samples of one model: pass@k and maj@k.
 
-A run is one draw of split (unless `RunSpec.split` fixes it), initialisation, data order and dropout together. So the
-spread over seeds covers them all.
+A run is one draw of split (unless `RunSpec.split` fixes it), initialisation, data order and dropout together.
 Intervals are Student-t: with ten seeds the percentiles of resampled means would still be too narrow. They are cut to a
 metric's range only where the caller gives that range.
 
-Difference from the paper: its numbers have no spread, and not all say of how many runs they are. Bands in the authors'
-plots are a standard deviation.
+Difference from the paper: its printed numbers have no spread, and not all say of how many runs they are. Bands in the
+authors' plots are a standard deviation.
 """
 
 from collections.abc import Sequence
@@ -29,7 +28,7 @@ LEVEL = 0.95
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean over n runs and its 95 % interval from low to high. For a single run these are NaN."""
+    """A mean over n runs and its 95 % interval from low to high, both NaN for a single run."""
 
     mean: float
     low: float
@@ -55,7 +54,7 @@ def prediction_interval(values: Values, runs: int) -> Interval:
 def _interval(values: Values, runs: int | None, low: float = -np.inf, high: float = np.inf) -> Interval:
     x = np.asarray(values, dtype=float)
     if not len(x):
-        raise SpecError("no runs to take a mean of.")
+        raise SpecError("no runs to take a mean of; give at least one.")
     half, mean = _half_width(_deviation(x), len(x), runs), float(x.mean())
     return Interval(mean, float(np.maximum(low, mean - half)), float(np.minimum(high, mean + half)), len(x))
 
@@ -71,7 +70,7 @@ def _deviation(x: np.ndarray) -> float:
 
 
 def by_seed(above: Values, below: Values) -> tuple[pd.Series, pd.Series]:
-    """Both sides for the seeds that both have, in the order of the first; an index names the seed of each run."""
+    """Both sides, series by seed, at the seeds that both have, in the first's order; SpecError if there are none."""
     if not (isinstance(above, pd.Series) and isinstance(below, pd.Series)):
         raise SpecError("runs without their seeds do not pair; give each side as a series by seed.")
     for side in (above, below):
@@ -90,7 +89,7 @@ def paired_interval(above: Values, below: Values) -> Interval:
 
 
 def seeds_for(values: Values, half: float) -> int | None:
-    """How many values, spread as these, bring the interval of a mean below a half-width; None if a thousand do not."""
+    """How many values, spread as these, bring the half-width of a mean's interval below `half`; None if over 1000."""
     spread = _deviation(np.asarray(values, dtype=float))
     return next((n for n in range(2, 1001) if _half_width(spread, n) < half), None)
 

@@ -45,7 +45,8 @@ def measure(
 
     Args:
         samples: of every input, where the chain is sampled; SpecError if they are fewer than `most`.
-        kept: of how many of the likeliest tokens a chain is sampled, None for all of them.
+        most: largest k.
+        kept: values of `top_k` by which a chain is sampled, None for all tokens.
     """
     if samples < most:
         raise SpecError(f"samples={samples}: Pass@k up to k = {most} needs at least {most} samples.")

@@ -7,10 +7,10 @@ O(steps x states x branches) per input. A budget among more than 2^53 trajectori
 
 The paper does not say which of equally good trajectories B cuts off. `ties` does:
 
-* `"minus-first"`: final states in the task's order of preference, then trajectories by their first branch first (for
-  MNNS the minus sign), as the public code for `1 < B < |T|`;
+* `"minus-first"`: final states in the task's order of preference, then trajectories in order of their branches (for
+  MNNS minus before plus), as the public code for `1 < B < |T|`;
 * `"plus-first"`: the same with the last branch first, as the public code for B = 1;
-* `"shared"`: the trajectories tied at the cut share what is left of B evenly; no order enters.
+* `"shared"`: the trajectories tied at the cut share what is left of B evenly.
 
 B = 1 is discrete chain of thought, `B = |T|` all states of complete trajectories; there ties do not matter.
 """
@@ -70,7 +70,7 @@ def with_answers(
 
 
 def steps_of(task: Task, rows: Rows = slice(None)) -> Int[Tensor, " input"]:
-    """Output tokens of the given inputs."""
+    """Number of output tokens of each given input."""
     lengths = torch.full((task.size,), task.steps) if task.lengths is None else task.lengths
     return lengths[rows]
 

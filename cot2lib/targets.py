@@ -53,7 +53,7 @@ class Visits:
 
     Attributes:
         task: the task that is learnt.
-        rows: the task's input of each visit.
+        rows: the index of each visit's input.
         train: inputs that the run trains on; a rule may look at no others.
         key: random key of the run.
         steps: training step of each visit, or None where targets are fixed.
@@ -100,7 +100,7 @@ class Shown(NamedTuple):
 
 @dataclass(frozen=True)
 class Targets(Frozen, ABC):
-    """The base of targets rules. Fields are checked against their types; raises SpecError for another type."""
+    """The base of targets rules. Raises SpecError for a field of the wrong type."""
 
     @abstractmethod
     def __call__(self, visits: Visits) -> Shown:
@@ -242,7 +242,9 @@ class WrongStates(Shares):
         task, shares = visits.task, FRONTIER.weights(visits)
         right = shares[..., task.state_ids]  # (visit, step, state)
         if ((right > 0).sum(-1) > task.states // 2).any():
-            raise SpecError(f"WrongStates: some step reaches most of the {task.states} states of {task.name}.")
+            raise SpecError(
+                f"WrongStates: some step reaches most of the {task.states} states of {task.name}; take another task."
+            )
         draws = random.uniform(visits.row_keys, task.steps * task.states).view(right.shape)
         places = draws.masked_fill(right > 0, 2.0).argsort(dim=-1, stable=True)  # wrong states first
         wrong = torch.zeros_like(right).scatter_(2, places, right.sort(-1, descending=True).values)
@@ -291,7 +293,7 @@ class Geometric(Shares):
 
 @dataclass(frozen=True)
 class PathAhead(Shares):
-    """The rest of the discrete path at each step, from its next state to the answer; its weights fall by `DECAY`.
+    """The rest of the discrete path at each step, from its next state to the answer; each weighs .9 of the one before.
 
     A variant of the target of MUX (Suleymanzade et al. 2026, arXiv:2607.18264), which, by public notes, mixes
     a span of tokens.

@@ -115,9 +115,9 @@ def check_task(
 ) -> None:
     """Raise SpecError, with the task's name and one fault, for a task that cannot be trained on.
 
-    Checks the type, shape and range of each member that `cot2lib.Task` lists, and whether members agree. `arrow`,
-    `pauses` and `ending` (1 with an end token) are as in `Supervision`; `budget` and `ties` are of the targets, `seed`
-    is of the split.
+    Checks the type, shape and range of each member that `cot2lib.Task` lists, and whether members agree. `arrow` and
+    `pauses` are as in `Supervision`, `ending` is 1 with an end token, else 0; `budget` and `ties` are of the targets,
+    `seed` is of the split.
     """
     check_sizes(task)
     it, size, vocab = Checked("task", task), task.size, task.vocab_size

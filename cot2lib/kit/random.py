@@ -2,7 +2,7 @@
 
 A run must not notice what it was stacked with, where it runs, or that it was interrupted. So no generator carries
 state. A *key* is a 64-bit integer per run. It is folded from the seed, the site that draws (`Site`), and whatever else
-tells draws apart, such as the step. The i-th draw of a key is the SplitMix64 finaliser of the key and the finalised
+tells draws apart, such as the step. The i-th draw of a key is the SplitMix64 finaliser of the key xor the finalised
 counter i. Only integer operations touch the bits, so CPU, CUDA, eager and captured code draw the same ones.
 
 Difference from the authors' code: it seeds torch's global generator once per script. A run there depends on everything

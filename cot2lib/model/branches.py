@@ -29,7 +29,7 @@ class Branches:
         return torch.cat([shared, own.expand(*own.shape[:-2], self.count, -1).flatten(-3, -2)], -2)
 
     def depths(self, places: int, device: torch.device | None = None) -> Int[Tensor, " place"]:
-        """Position, along its branch, of each of the first places."""
+        """Position, along its branch, of each of the first `places`."""
         deep = torch.arange(self.depth(places - 1) + 1, device=device)
         return self.laid_out(deep[:, None])[:places, 0]
 

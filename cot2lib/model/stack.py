@@ -259,8 +259,8 @@ class GPT2Stack(nn.Module):
     def embed(self, ids: Int[Tensor, "*runs batch position"]) -> Hidden:
         """Embeddings of token ids, the same for every run (batch, position) or one set per run.
 
-        In a stack with pairs, id V (1 + a) + b is the sum of the embeddings of tokens a and b. On a CPU, ids outside
-        the vocabulary raise SpecError.
+        In a stack with pairs, id (1 + a) vocab_size + b is the sum of the embeddings of tokens a and b. On a CPU, ids
+        outside the vocabulary raise SpecError.
         """
         vocab = self.shape["vocab_size"]
         if ids.device.type == "cpu" and ids.numel():
@@ -287,7 +287,7 @@ class GPT2Stack(nn.Module):
         return lanes
 
     def dropout_counter(self, batch: int, length: int) -> Int[Tensor, " draw"]:
-        """Counters of `Dropout` for passes of up to so many positions."""
+        """Counters of `Dropout` for passes of up to `length` positions."""
         lanes = sum(self.dropout_lanes(batch, length, length))
         return random.counters(-(-lanes // random.LANES), self.device)
 

@@ -41,7 +41,7 @@ def curves(specs: Sequence[Run], retrain: bool = False) -> pd.DataFrame:
     """Learning curves of recorded runs: one row per distinct run and evaluation, with the run's main fields.
 
     Columns besides those: `step`, `epoch`, `loss` (mean since the evaluation before), `accuracy`,
-    `entropy_t`. Raises RecordError for specs without a record, SpecError for no specs.
+    `entropy_t` (of step t, in nats). Raises RecordError for specs without a record, SpecError for no specs.
     """
     require_some(specs)
     specs = list(dict.fromkeys(specs))
@@ -67,7 +67,7 @@ def _points(rows: pd.DataFrame, specs: Sequence[Run], retrain: bool) -> pd.DataF
 
 
 def by_profile(requests: Mapping[str, Sequence[Run]], retrained: str | None = None) -> records.Tables:
-    """Recorded rows and curves of each profile's distinct runs, with a column `profile`; others are left out.
+    """Recorded rows and curves of each profile's distinct runs, with a column `profile`; unrecorded runs are left out.
 
     The profile `retrained` is read from the local store, the others from the shipped records.
     """

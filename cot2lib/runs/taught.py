@@ -26,7 +26,7 @@ class Taught(Targets):
 
     def __call__(self, visits: Visits) -> Shown:
         if visits.task != self.teacher.task or visits.task.lengths is not None:
-            raise SpecError("a teacher has the task of its student, whose inputs all have as many steps.")
+            raise SpecError("a teacher needs the task of its student, whose inputs must all have equally many steps.")
         tokens = _outputs(self.teacher)[visits.rows]  # (visit, step)
         given = torch.nn.functional.one_hot(tokens, visits.task.vocab_size).double()
         return Shown(given, given)

@@ -50,7 +50,7 @@ def run(
             "error".
         device: "auto", "cpu" or "cuda".
         retrain: ignore shipped records (stored results still count, so that it can resume).
-        shard: (k, n): train every n-th stack of the request starting with the k-th, return what is known then.
+        shard: (k, n): train every n-th stack of the request from the k-th (of 0..n-1) on, return what is known then.
         threads: CPU threads while training. By default torch takes one, since the matrices are small, and the fused
             engine trains as many runs at a time as torch has threads.
         engine: "auto": the fused engine (`cot2lib.training.fused`) where it applies; "torch": never.
@@ -195,9 +195,9 @@ def load(spec: Run, missing: str = "train", retrain: bool = False, **options) ->
 def load_stack(specs: Sequence[Run], missing: str = "train", retrain: bool = False, **options) -> GPT2Stack:
     """The trained models of runs of one shape, as one stack on the CPU.
 
-    The weights belong to the rows that `run` gives, with one exception: a shipped record without weights, of which
-    the local store holds, or `missing="train"` makes, another training (the same spec, other rounding). With
-    `retrain` shipped weights are ignored; the options are `device`, `threads`, `engine` and `stack` of `run`.
+    The weights belong to the rows that `run` gives, except for a record shipped without weights. Then they are of
+    another training of its spec (other rounding), stored locally or made under `missing="train"`. With `retrain`
+    shipped weights are ignored; the options are `device`, `threads`, `engine` and `stack` of `run`.
     """
     require_some(specs)
     if len({spec.shape() for spec in specs}) > 1:

@@ -64,7 +64,7 @@ class RunSpec(Run):
 
     @property
     def training(self) -> "RunSpec":
-        """The run as it is trained: the base rule takes the place of a rule that acts at evaluation alone."""
+        """The run as it is trained, where the base rule replaces a rule that acts at evaluation alone."""
         return replace(self, thought=Base()) if self.supervision.feeding == "teacher" else self
 
     def columns(self) -> dict[str, object]:
@@ -129,7 +129,7 @@ class GRPOSpec(Run):
         if self.first_k is not None and not (isinstance(self.thought, MTS) and 1 <= self.first_k < self.thought.k):
             raise SpecError(f"first_k={self.first_k}: a rising K needs thought=MTS(k) and 1 <= first_k < k.")
         if self.start.outputs < 2:
-            raise SpecError(f"a start by {self.start.method} has no thoughts that could be sampled.")
+            raise SpecError(f"a start by {self.start.method} has no thoughts that could be sampled; take another.")
         if self.start.supervision.sees != "all":
             raise SpecError("policy gradients have no masks on attention; take a start with sees='all'.")
         if self.start.model.embedding == "cosine, frozen":
@@ -150,7 +150,7 @@ class GRPOSpec(Run):
 
     @property
     def seed(self) -> int:
-        """The seed of the start: it gives data order and rollouts, and the split where the start names no other."""
+        """The seed of the start, which gives data order and rollouts, and the split where the start names no other."""
         return self.start.seed
 
     @property
@@ -187,7 +187,7 @@ class GRPOSpec(Run):
         return run | NO_RULE | rule
 
     def shape(self) -> "GRPOSpec":
-        """Learning rate and seed may differ within a stack, and all of the start but its model and prompt format."""
+        """Learning rate and seed may differ in a stack, and all of the start but task, model, prompt and outputs."""
         recipe = replace(self.recipe, lr=1.0)
         start = replace(self.asked, recipe=recipe, thought=Base(), seed=0, split=None)
         return replace(self, recipe=recipe, start=start)

@@ -2,14 +2,13 @@
 
 Profile `paper` is the authors' recipe as far as known; on numbers `quick` trains the same models on the same data in a
 few core-minutes at most. The paper's text and its public code disagree in places (weight decay, dropout, prompt and
-loss of each method). On numbers `paper` follows the code there, which presumably made the numbers; supervised runs by
+loss of each method). On numbers `paper` follows the code there, which presumably gave its results; supervised runs by
 `quick` have batches of 64, a higher and decaying learning rate and no regularisation.
 
-On graphs the paper states batch, rate, optimiser and sizes; 50 passes over the data are COCONUT's. It says "no weight
-decay"; decay .01 and dropout .1 are what its public code for numbers leaves on. Both recipes for graphs score the
-outputs alone, as the paper's equations do. The quick one was chosen in a pilot study, by few runs of CoT2
-alone and on graphs that are not used here. It is the same for every method, but COCONUT's rate falls
-anew in each stage.
+On graphs the paper states batch, rate, optimiser and sizes; 50 passes over the data are COCONUT's. The paper says "no
+weight decay"; decay .01 and dropout .1 are what its public code for numbers leaves on. Both recipes for graphs score
+the outputs alone, as the paper's equations do. The quick one was chosen in a pilot study, by few runs of CoT2 alone
+and on graphs that are not used here. It is the same for every method, but COCONUT's rate falls anew in each stage.
 """
 
 import difflib
@@ -255,7 +254,7 @@ def _shown(
     if self_fed_from is not None:
         known = isinstance(self_fed_from, numbers.Real) and 0 <= self_fed_from < 1
         if method != "cot2" or not known:
-            raise SpecError(f"self_fed_from={self_fed_from!r}: a share from 0 to below 1, for method 'cot2' alone.")
+            raise SpecError(f"self_fed_from={self_fed_from!r}: give a share from 0 to below 1, with method 'cot2'.")
         usual = replace(usual, feeding="self", switch=round(self_fed_from * training.steps))
     return usual
 
@@ -273,7 +272,7 @@ def grpo(start: RunSpec, profile_name: str = "quick", *, thought: Rule | None = 
     """One policy-gradient run from a supervised one under a profile.
 
     Args:
-        start: where it starts; it may be of the other profile.
+        start: the supervised run, which may be of the other profile.
         profile_name: "paper" or "quick".
         thought: how thoughts are sampled, by default MTS of 3 tokens on numbers and of 8 on graphs.
         **options: fields of `cot2lib.specs.Recipe` to override, and further ones of `cot2lib.specs.GRPOSpec`.
@@ -289,7 +288,7 @@ def grpo(start: RunSpec, profile_name: str = "quick", *, thought: Rule | None = 
 
 
 def shortened(run: RunSpec, epochs: int, evaluations: int = 1) -> RunSpec:
-    """The same run over fewer epochs, evaluated `evaluations` times: warm-up and switch scaled to the new length."""
+    """The same run over fewer epochs, evaluated `evaluations` times; warm-up is at most a tenth, switch is scaled."""
     if epochs < 1:
         raise SpecError(f"epochs={epochs}: train for at least one.")
     steps = epochs * epoch_steps(run.task, run.recipe.batch)

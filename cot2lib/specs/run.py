@@ -36,7 +36,7 @@ class Model(Frozen):
 
     Attributes:
         embedding: "learned": drawn at random and trained; "cosine": the table of `cot2lib.model.trigonometric` for
-            the task's numbers, trained on; "cosine, frozen": the same, never changed.
+            the task's numbers, trained further; "cosine, frozen": the same, never changed.
         embedding_sd: standard deviation of drawn token embeddings; GPT-2's is .02.
     """
 
@@ -116,9 +116,7 @@ class Supervision(Frozen):
         if self.targets is not None and (self.budget, self.ties) != (None, TIES[0]):
             raise SpecError(f"budget={self.budget}, ties={self.ties!r}: targets name their own, as Frontier does.")
         if self.targets is not None and (self.every is None or self.feeding != "teacher"):
-            raise SpecError(
-                "targets are for thoughts that a teacher feeds: every=None or feeding cannot be with them."
-            )
+            raise SpecError("targets are for thoughts that a teacher feeds: choose feeding='teacher' and every >= 1.")
 
     def output_steps(self, steps: int) -> list[int]:
         """Indices, counted from 0, of the output tokens that exist among `steps`."""
@@ -145,11 +143,11 @@ class Recipe(Frozen):
         steps: optimiser steps.
         batch: examples per step, from the run's endless shuffled stream.
         lr: (peak) learning rate.
-        evaluate_every: steps between evaluations on the held-out inputs; the last step is one too.
+        evaluate_every: steps between evaluations on the held-out inputs; one follows the last step too.
         schedule: "constant", or "cosine" to zero at the last step.
         warmup: steps of linear rise to lr.
         weight_decay: decoupled, on all parameters.
-        dropout: on embeddings, attention weights and both residual branches.
+        dropout: probability, on embeddings, attention weights and both residual branches.
         cycles: equal parts of the training, in each of which warm-up and schedule run anew.
         beta2: AdamW's, how slowly it forgets the size of gradients.
     """
@@ -230,7 +228,7 @@ class Run(Frozen, ABC):
 
     @property
     def outputs(self) -> int:
-        """Output tokens up to and with the answer, of the longest input."""
+        """Number of output tokens, the answer included, of the longest input."""
         return len(self.supervision.output_steps(self.task.steps))
 
     @property
@@ -239,7 +237,7 @@ class Run(Frozen, ABC):
         return "teacher, then self" if self.supervision.switch else self.supervision.feeding
 
     def columns(self) -> dict[str, object]:
-        """Columns that tell runs apart in a table; B is the number of trajectories, all of them included."""
+        """Columns that tell runs apart in a table; `budget` is a number for all trajectories too."""
         return {
             "task": self.task.name,
             "method": self.method,

@@ -1,9 +1,9 @@
 """Minimum Non-Negative Sum (paper, section 3.1.1): sign a list of digits so that the sum is the smallest >= 0.
 
 Sequences follow the public code's discrete chain: `<BOS> D D D D ->`, then one sum token per step; the last one is the
-answer. The vocabulary is six special tokens, D0..D9 (more if a digit is larger), and S-S..S+S, 89 tokens for four
-digits of 1..9. The paper's list lacks `<PAD>`, `+`, `-` and D0; ours has them so that ids and parameter counts match
-the public code.
+answer. The vocabulary is six special tokens, D0..D9 (more if a digit is larger), and sums: S-36..S36, in all 89
+tokens, for four digits of 1..9. The paper's list lacks `<PAD>`, `+`, `-` and D0; ours has them so that ids and
+parameter counts match the public code.
 
 Where we differ: the sums always reach `high * length`. The paper's S=40 for five digits of 5..13 covers the optimal
 path but not all partial sums of the full-budget targets. The public code drops the others without a word; here a
@@ -61,7 +61,7 @@ class MNNS(Task):
                 f"(limit {ENUMERABLE}); pass inputs=N to sample N distinct ones."
             )
         if self.inputs is not None and self.inputs > self.distinct:
-            raise SpecError(f"inputs={self.inputs}: there are only {self.distinct} distinct inputs.")
+            raise SpecError(f"inputs={self.inputs}: choose at most {self.distinct}, the number of distinct inputs.")
         if self.max_sum is not None and self.max_sum < self.high * self.length:
             raise SpecError(
                 f"max_sum={self.max_sum} loses targets: partial sums of {self.length} digits up to {self.high} reach "
@@ -87,7 +87,7 @@ class MNNS(Task):
 
     @property
     def trajectories(self) -> int | Int[Tensor, " input"]:
-        """Sign assignments of one input."""
+        """Number of sign assignments of one input."""
         return 2**self.length
 
     @property
@@ -168,7 +168,7 @@ class MNNS(Task):
         return torch.eye(self.length, 1 + self.length, dtype=torch.bool).roll(1, 1)
 
     def prompt(self, arrow: bool = True, pauses: int = 0) -> Int[Tensor, "input token"]:
-        """Token ids of every input; without the arrow as in the authors' CoT2 code, or with `pauses` further ones."""
+        """Token ids of every input; `arrow=False` omits the arrow, as the authors' CoT2 code; `pauses` adds more."""
         filled = lambda token, columns: torch.full((self.size, columns), token)
         arrows = filled(ARROW, int(arrow) + pauses)
         return torch.cat([filled(BOS, 1), self.digits + self.digit_id(0), arrows], dim=1)
@@ -214,7 +214,7 @@ class MNNS(Task):
         return torch.arange(self.states) + self.state_id(-self.bound)
 
     def children(self, step: int, rows: Rows = slice(None)) -> Int[Tensor, "input state branch"]:
-        """States that follow each state when digit `step` is subtracted (branch 0) and added (branch 1), clamped."""
+        """States that follow each state when digit `step` is subtracted (branch 0) or added (1), clamped to -S..S."""
         digit = self.digits[rows, step][:, None, None] * torch.tensor([-1, 1])
         return (torch.arange(self.states)[None, :, None] + digit).clamp(0, self.states - 1)
 
@@ -257,7 +257,7 @@ class MNNSLengths(MNNS):
         if self.shortest > self.length:
             raise SpecError(f"shortest={self.shortest}: choose 1..{self.length}, the digits of the longest inputs.")
         if self.low < 1 or self.inputs is not None:
-            raise SpecError(f"low={self.low}, inputs={self.inputs}: several lengths need digits above 0, all inputs.")
+            raise SpecError(f"low={self.low}, inputs={self.inputs}: several lengths need low >= 1 and inputs=None.")
 
     @property
     def _counts(self) -> list[int]:

@@ -13,8 +13,8 @@ The paper's text and the published task differ in the question. Both readings ar
   other concept have opposite signs, and the answer says whether the chain's edge has the sign of the question.
 * `reading="twins"`: as the first reading, on two halves of the same shape, each with a chain of its own. The question
   names the end of either. Nothing but the way from the entity tells one end from the other. The other readings need no
-  chain: it is enough to see whether an edge enters the concept before the property, or to take the sign of the edge
-  from the concept that an edge enters.
+  chain: under "reachable" it is enough to see whether an edge enters the concept before the property, under "sign" to
+  take the sign of the edge from the concept that an edge enters.
 
 Where the answer is "no", under the first and third reading, the discrete chain of thought ends in the property that
 the entity's chain leads to. Names by age would give the answer away, so they are drawn once or fresh.
@@ -65,7 +65,7 @@ class Questions(NamedTuple):
 
 @dataclass(frozen=True)
 class ProntoQA(Reachability):
-    """The task at five hops.
+    """The task at six hops, which the generator calls five.
 
     Args:
         inputs: number of questions, the held-out ones included.

@@ -4,12 +4,12 @@ Graphs grow as COCONUT's appendix describes: nodes come one by one, each chooses
 deeper ones more likely, and mostly such that it stays a descendant of one root alone. The question names one of two
 roots, a leaf that this root reaches and the other root does not (the target), and a leaf for which it is the reverse.
 
-Where we differ from the published data: both leaves have as many parents and depths that differ by at most one, edges
-come in random order, and options in either order, so that the leaves' degrees do not give the answer away. Depth still
-does in part, because the target is more often the deeper leaf (`cot2 measure questions` tests models where both are
-equally deep). The published graphs have 3 to 6 hops. We take four by default, their commonest number; `hops=None`
-gives the whole range, and a `mixture` sets the share of every number of hops, beyond six too. A new node that drew no
-parent draws again in nine of ten cases, so that sources are about as many as in the published graphs.
+Where we differ from the published data: both leaves have equally many parents and depths that differ by at most one,
+edges come in random order, and options in either order, so that the leaves' degrees do not give the answer away. Depth
+still gives it away in part, because the target is more often the deeper leaf (`cot2 measure questions` tests models
+where both are equally deep). The published graphs have 3 to 6 hops. We take four by default, their commonest number;
+`hops=None` gives the whole range, and a `mixture` sets the share of every number of hops, beyond six too. A new node
+that drew no parent draws again in nine of ten cases, so that sources are about as many as in the published graphs.
 """
 
 import hashlib
@@ -90,7 +90,7 @@ class ProsQA(Reachability):
 
     @property
     def lengths(self) -> Int[Tensor, " input"] | None:
-        """Outputs of each graph, its hops and the answer; None where all graphs have as many."""
+        """Number of outputs of each graph, its hops and the answer; None where all have the same."""
         return None if self.hops or self.waiting is not None else self.graphs.hops + 1
 
     @property
@@ -118,7 +118,7 @@ class ProsQA(Reachability):
 
     @property
     def reads(self) -> Bool[Tensor, "step token"] | None:
-        """The edges for each hop, the root for the first, and the options for the answer; None where hops differ."""
+        """Edges for each hop, root for the first, options for the answer; None in sentences or if lengths differ."""
         if self.lengths is not None or not self.pairs:
             return None
         edges = self.graphs.edges.shape[1]  # which the two options and the root follow
@@ -268,7 +268,7 @@ class PublishedProsQA(ProsQA):
     def graphs(self) -> Graphs:
         graphs = _read(self.path, self.sha256, self.seed)
         if len(graphs.hops) != self.inputs:
-            raise SpecError(f"inputs={self.inputs}: {self.path} has {len(graphs.hops)} questions; leave it out.")
+            raise SpecError(f"inputs={self.inputs}: {self.path} has {len(graphs.hops)} questions; leave inputs out.")
         return graphs
 
 
@@ -309,7 +309,9 @@ def _questions(path: str | Path, content: bytes) -> list[dict]:
 def _read(path: str, sha256: str, seed: int) -> Graphs:
     content = _content(path)
     if hashlib.sha256(content).hexdigest() != sha256:
-        raise SpecError(f"{path} is not the file that this task was made of (sha256 {sha256[:12]}...).")
+        raise SpecError(
+            f"{path} is not the file that this task was made of (sha256 {sha256[:12]}...); give that file."
+        )
     questions, rng = _questions(path, content), np.random.default_rng([seed, 3])
     column = lambda name: torch.tensor([question[name] for question in questions])
     edges = torch.full((len(questions), SIZES[28].edges, 2), -1)

@@ -12,9 +12,9 @@ The paper leaves most of this open. Our choices are fields, so that their effect
 * `grammar`: "pairs" has one position for an edge: the sum of the embeddings of the node that it leaves and of the node
   that it enters, where the first kind has tokens of its own. "sentences" writes prompts as the paper does, four tokens
   an edge. Outputs are one token a hop in both.
-* `frontier`: which walks the targets of the full budget average. "walks": all walks of t hops from the root, also
-  those that end before the last hop; a node weighs as many walks as reach it. "nodes": the same nodes, uniformly.
-  "complete": walks of all hops alone, as the paper's equation has it to the letter.
+* `frontier`: which walks the targets of the full budget average. "walks": at thought t all walks of t hops from the
+  root, also those that end before the last hop; a node weighs as many walks as reach it. "nodes": the same nodes,
+  uniformly. "complete": walks of all hops alone, as the paper's equation has it to the letter.
 * `waiting`: how many thoughts every question has. A walk that has ended stays where it is. None gives a question as
   many thoughts as it has hops, so that a model also has to notice when to answer.
 

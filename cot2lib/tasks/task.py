@@ -44,7 +44,7 @@ else:
 
 @dataclass(frozen=True)
 class Task(Frozen, ABC):
-    """The base of tasks. Raises SpecError naming the members that a task lacks, or a field of another type."""
+    """The base of tasks. Raises SpecError naming the members that a task lacks, or a field of the wrong type."""
 
     def __post_init__(self):
         super().__post_init__()
@@ -72,11 +72,11 @@ class Task(Frozen, ABC):
 
     @needed
     def steps(self) -> int:
-        """Most output tokens m of an input, m - 1 thoughts and the answer."""
+        """Largest number m of output tokens of an input, m - 1 thoughts and the answer."""
 
     @needed
     def positions(self) -> int:
-        """Longest sequence, from the first prompt token to the end token."""
+        """Positions of the longest sequence, prompt and end token included."""
 
     @abstractmethod
     def prompt(self, arrow: bool = True, pauses: int = 0) -> Int[Tensor, "input token"]:
@@ -104,7 +104,7 @@ class Task(Frozen, ABC):
 
     @property
     def renamed(self) -> Int[Tensor, "role name"] | None:
-        """Tokens of names that are drawn anew at every visit, in each of their roles."""
+        """Tokens of the names drawn anew at every visit, by role; None where names stay."""
         return None
 
     @property
@@ -124,7 +124,7 @@ class Task(Frozen, ABC):
         """Vocabulary index of each answer."""
 
     def right(self, answers: Int[Tensor, "*batch"], rows: Int[Tensor, "*batch"]) -> Bool[Tensor, "*batch"]:
-        """Whether answer tokens are right for the inputs of the given rows: reward and evaluation."""
+        """Whether answer tokens are right for the inputs `rows`; reward and evaluation use it."""
         return answers == on_device(self, "answer_ids", answers.device)[rows]
 
     # The graph
@@ -143,7 +143,7 @@ class Task(Frozen, ABC):
 
     @abstractmethod
     def children(self, step: int, rows: Rows = slice(None)) -> Int[Tensor, "input state branch"]:
-        """States that follow each state at a step, for the given inputs; -1 where there is no branch."""
+        """States that follow each state at `step`, counted from 0, for given inputs; -1 for no branch."""
 
     @needed
     def trajectories(self) -> int | Int[Tensor, " input"]:
@@ -157,7 +157,7 @@ class Task(Frozen, ABC):
 
     @property
     def full_budget(self) -> int | float:
-        """The budget of all trajectories in tables, the most that an input has or infinity."""
+        """The full budget as tables show it, the most trajectories of an input or infinity."""
         return self.most_trajectories
 
     @property
@@ -175,7 +175,7 @@ class Task(Frozen, ABC):
 
     @property
     def preference(self) -> Int[Tensor, "*input state"]:
-        """Final states from best to worst where scores tie."""
+        """The score with ties between final states broken, the lower the better."""
         return self.score
 
     @property

@@ -4,20 +4,22 @@ The source is the appendix "Construction for Minimum Non-Negative Sum (MNNS) Tas
 (cos ws, sin ws) for each partial sum s, and behind the pairs a one-hot position p_1..p_{n+2}. Four blocks of fixed
 weights make the layer:
 
-    `NextToken`     attention                       Prop. RotationSingleAttn
-    `Router`        expert weights                  Prop. moe-onehot
-    `partial_sums`  gated expert of one digit       Prop. partial-sum-experts
-    `ReadOff`       last expert, which answers      Prop. read-off-expert
+* `NextToken`: attention (Prop. RotationSingleAttn);
+* `Router`: expert weights (Prop. moe-onehot);
+* `partial_sums`: the gated expert of one digit (Prop. partial-sum-experts);
+* `ReadOff`: the last expert, which answers (Prop. read-off-expert).
 
 The prompt is n digits, an arrow and a dummy 0: tokens z_1..z_{n+2}. Each pass attends from the last token to the next
 input token, routes to that token's expert, and appends the result. After n passes a token holds all 2^n signed sums.
 After n + 1 passes the last token holds the answer.
 
 Four things in the paper need a repair, each a switch of `Design`:
+
 1. The printed read-off gives the sum 0 the weight sigma(0) = 1/2, not 1 (`read`).
 2. Each expert halves the pairs, but the read-off is proved for pairs of length 1, not 2^-n (`rescaled`).
 3. The experts let the position of the preceding token leak into their output (`masked`).
 4. The experts take two arguments, which no residual stream offers (`residual`).
+
 A fifth switch fuses the read-off into the last expert, so that n passes suffice, as the paper says (`fused`).
 `VARIANTS` names the combinations.
 
@@ -249,7 +251,7 @@ class TrigMNNS(nn.Module):
     """The construction for n = `length` digits whose sum is at most S = `max_sum`. Nothing is trained.
 
     `variant` is a name in `VARIANTS`, or a `Design`. `sharpness` is the constant c, by default twice
-    `sufficient_sharpness`. Sums -S..S have an embedding (cos ws, sin ws).
+    `sufficient_sharpness`. Sums -S..S have an embedding (cos ws, sin ws), w = .99 pi / (2 S).
     """
 
     embedding: Float[Tensor, "sum pair"]
@@ -286,7 +288,7 @@ class TrigMNNS(nn.Module):
 
     @property
     def passes(self) -> int:
-        """Number of tokens written: n + 1, or n if fused. The last one is the answer."""
+        """Number of tokens written, n + 1, or n if fused; the last one is the answer."""
         return self.length + (not self.design.fused)
 
     @torch.no_grad()

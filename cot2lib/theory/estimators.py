@@ -1,6 +1,6 @@
 """The mean of K sampled tokens as an estimate, and its error (Section 4.2, Prop. sample-complexity).
 
-A CoT2-MTS trace draws K tokens at each of m steps from one shared distribution:
+A CoT2-MTS trace draws K tokens at each of m steps from one shared distribution::
 
     p_1 = alpha_1,    q_t = mean of K tokens drawn from p_t,    p_{t+1} = q_t M_t.
 
@@ -8,12 +8,13 @@ Its estimate of alpha_m is q_m. The mean of K independent discrete traces of the
 Sigma(alpha_m) / K, with Sigma(a) = diag(a) - a a^T.
 
 Difference from the paper: the paper bounds the ratio of the two mean squared errors by 2 - 1/K for every m. Its proof
-takes the K token distributions as independent. They are so at the first two steps only. Exactly,
+takes the K token distributions as independent. They are so at the first two steps only. Exactly, with C_t the
+covariance of q_t::
 
     C_{t+1} = Sigma(alpha_{t+1}) / K + (1 - 1/K) M_t^T C_t M_t,
-    ratio   = sum_s (1 - 1/K)^(m-s) D_s / D_m,
+    ratio   = sum_s (1 - 1/K)^(m-s) D_s / D_m
 
-where D_s is the part of the final token's variance that the state of step s explains. The ratio lies between 1 and
+Here D_s is the part of the final token's variance that the state of step s explains. The ratio lies between 1 and
 K (1 - (1 - 1/K)^m). The bound 2 - 1/K holds for m <= 2. For larger m it holds if D_s shrinks fast enough towards early
 steps (`contraction`).
 
@@ -21,7 +22,7 @@ How many traces bring their average within epsilon of alpha_m (Prop. sample-comp
 error of one trace, E||q_m - alpha_m||^2. The average of N traces has V / N. By Chebyshev's inequality
 N = V / (eps^2 delta) suffices for probability 1 - delta. The paper's proof inserts V <= (2 - 1/K) / K. For every chain
 only V <= (1 - ||alpha_m||^2) (1 - (1 - 1/K)^m) holds, which grows with m towards the error of a single token.
-`failure` gives the exact probability for two tokens that never change. The printed N can be tested on it.
+`failure` tests the printed N, with the exact probability of a larger error for two tokens that never change.
 
 A Dirichlet thought of concentration gamma has the mean and the covariance of K = gamma + 1 tokens.
 """
@@ -64,7 +65,7 @@ def mse_ratio(
 ) -> float:
     """Exact E||q_m - alpha_m||^2 of one trace of K tokens, over that of the mean of K discrete traces.
 
-    `start` is the first token's distribution, followed by one row-stochastic (v, v) matrix per further step. The K
+    `start` is the first token's distribution, `transitions` one row-stochastic (v, v) matrix per further step. The K
     tokens are independent draws (MTS), or draws of `cot2lib.thoughts.Systematic` for "systematic", whose value comes
     from listing every reachable count vector.
     """

@@ -1,6 +1,6 @@
 """Thought rules: frozen data that turns the state of a step into what is fed next.
 
-`Rule` is the base of deterministic rules, `Sampled` of rules that draw and know the log-density of what they drew. A
+`Rule` is the base of all rules, `Sampled` of rules that draw and know the log-density of what they drew. A
 rule of your own is a frozen dataclass that subclasses one of them, in a module or in a notebook::
 
     @dataclass(frozen=True)
@@ -10,9 +10,9 @@ rule of your own is a frozen dataclass that subclasses one of them, in a module 
         def __call__(self, state: State) -> Thought:
             return Thought((self.power * state.logits).softmax(-1))
 
-A rule trains where its thoughts are fed: by GRPO if it samples (`Base` also, under `GRPOSpec.mask`), and in supervised
-training under feeding="self" or "stages" if it does not. Under teacher forcing, the default, targets are fed, and the
-rule acts at evaluation alone.
+A rule acts in training where its thoughts are fed: by GRPO if it samples (`Base` also, under `GRPOSpec.mask`), and in
+supervised training under feeding="self" or "stages" if it does not. Under teacher forcing, the default, targets are
+fed, and the rule acts at evaluation alone.
 
 A rule must not keep or draw anything of its own: what it samples is a function of `State.draws`, so that a run does
 not depend on what it was stacked with.
@@ -45,9 +45,9 @@ class State:
 
     Attributes:
         logits: scores of this step.
-        hidden: the hidden state, after the final layer norm, that they were read from.
-        draws: uniform draws in (0, 1), (run, batch, count) for a count.
-        peek: the hidden state at the next position if zeros were fed there.
+        hidden: the hidden state, after the final layer norm, that the logits were read from.
+        draws: gives uniform draws in (0, 1) for a count, (run, batch, count).
+        peek: gives the hidden state at the next position if zeros were fed there.
         mix: gives the continuous token E^T w of mixture weights w.
         step: which output is made, counted from 0; None where inputs differ in it.
         rows: which of the task's inputs these are; None in training.
@@ -64,11 +64,11 @@ class State:
 
 @dataclass(frozen=True)
 class Thought:
-    """The next input: mixture weights of the vocabulary, or a latent vector where there are none.
+    """The next input: mixture weights of the vocabulary, or a latent vector in their place.
 
     Attributes:
         weights: mixture weights; the model's own distribution in a latent thought.
-        action: what was drawn, tokens or what the rule says; None where nothing was.
+        action: draws of known log-density, tokens or floats; else None.
         latent: the vector that is fed in place of E^T weights, or None.
     """
 
@@ -79,7 +79,7 @@ class Thought:
 
 @dataclass(frozen=True)
 class Rule(Frozen, ABC):
-    """A deterministic thought rule. Raises SpecError for a field of another type."""
+    """A thought rule. Raises SpecError for a field of the wrong type."""
 
     @abstractmethod
     def __call__(self, state: State) -> Thought:
@@ -87,7 +87,7 @@ class Rule(Frozen, ABC):
 
     @property
     def samples(self) -> bool:
-        """Whether the rule draws, so that policy gradients can train it."""
+        """Whether the rule has an action with a log-density, which policy gradients need."""
         return False
 
     def columns(self) -> dict[str, object]:
@@ -97,7 +97,7 @@ class Rule(Frozen, ABC):
 
 @dataclass(frozen=True)
 class Sampled(Rule):
-    """A thought rule that draws. Its `Thought` has an action, whose log-density it knows under any policy."""
+    """A thought rule that draws. Its `Thought` has an action, whose log-density the rule knows under any policy."""
 
     @property
     def samples(self) -> bool:
@@ -121,8 +121,8 @@ class Sampled(Rule):
 class Base(Rule):
     """The paper's continuous token (section 2), the softmax of logits / temperature.
 
-    Entries below the threshold are dropped and the rest renormalised (a later ablation); `top` keeps that many of the
-    largest. The largest entry always stays.
+    Entries below the threshold are dropped and the rest renormalised (paper, section 3); `top` keeps that many of the
+    largest, 0 all. The largest entry always stays.
     """
 
     temperature: Positive = 1.0
@@ -232,7 +232,7 @@ class ZeroSlot(Rule):
 
 @dataclass(frozen=True)
 class Gaussian(Sampled):
-    """The base thought's embedding E^T alpha_t with normal noise of deviation sigma on each coordinate.
+    """The base thought's embedding E^T alpha_t with normal noise of standard deviation sigma on each coordinate.
 
     Later papers set sigma to a third of the embeddings' root mean square. The action is the vector that is fed,
     one draw. Its density is normal around the embedding of a policy's base thought, so it depends on the embedding

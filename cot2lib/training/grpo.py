@@ -3,19 +3,19 @@
 A step (`GRPOTrainer.update`) rolls out G traces of every prompt of the batch and run. Thoughts come from a rule that
 samples and has a density; the answer is one sampled token. A right answer is rewarded with 1, any other with 0. One
 forward with gradients replays the traces, and AdamW takes a step down the clipped surrogate. Nothing runs once per
-prompt or rollout, and a prompt is encoded once for its group.
+prompt or rollout.
 
 How this differs from GRPO as first published:
 
 1. An action is a thought of several draws or a point of a simplex, not one token; `cot2lib.losses` has its ratio.
 2. Every step of a trace weighs alike: the mean is over steps and rollouts, as the paper has it.
-3. The reward is the right answer alone; there is no format reward and no reward model.
+3. The reward is the right answer alone.
 4. beta is 0 by default, as in most of the paper's runs.
 
 How it differs from the authors' code:
 
-1. The old policy's densities come from the replay itself, so that at equal weights the ratio is exactly one. There,
-   dropout is on in the current policy alone. A recipe with dropout has it in the current policy alone here, too.
+1. Without dropout the old policy's densities come from the replay itself, so that at equal weights the ratio is
+   exactly one. There, dropout is always on, in the current policy alone; here it is so in a recipe with dropout.
 2. The divergence has a gradient.
 3. Runs are evaluated before the first step, and by their own sampler, by base and by discrete decoding.
 4. The surrogate's value is zero by construction when every batch serves one update without dropout. So the share of
@@ -26,8 +26,8 @@ As in the authors' code, thoughts are fed through the current embedding table, w
 `MaskedTrainer` explores with thoughts that are not sampled: a dropout mask is drawn once per rollout and multiplies
 the same coordinates at all of its positions, while the rollout is written and while it is scored. Given its mask, the
 base thoughts of a rollout are a function of the weights. So only the answer has a density, and its gradient runs
-through all thoughts. The paper does not have this. Later work that uses it names one dropout mask per rollout, and we
-know no public code of it. Here the embeddings and both residual branches are masked, attention weights are not.
+through all thoughts. The paper does not have this. Later work that uses it names one dropout mask per rollout. Here
+the embeddings and both residual branches are masked, attention weights are not.
 """
 
 from collections.abc import Callable, Sequence
@@ -113,7 +113,7 @@ def objective(
 
 
 class GRPOTrainer(StackTrainer):
-    """Trains policy-gradient runs of one shape together, from their starts' trained models, in order."""
+    """Train policy-gradient runs of one shape together, from their starts' trained models, in order."""
 
     looks_first = True
     spec: GRPOSpec
@@ -158,8 +158,8 @@ class GRPOTrainer(StackTrainer):
         """Descend `updates` times on rollouts that are written and rewarded.
 
         `replay` gives the log-densities of what they drew under the current policy, with gradients; `old` are those
-        under the policy that wrote them. By default that is the first replay, so that at equal weights every ratio is
-        exactly one. The other terms are of `objective`.
+        under the policy that wrote them, None for those of the first replay, so that at equal weights every ratio
+        is exactly one. The other terms are of `objective`.
         """
         for _ in range(self.spec.updates):
             new = replay()
@@ -204,7 +204,7 @@ class GRPOTrainer(StackTrainer):
         self.clip_fraction.copy_(losses.mean_of_steps(outside, there).mean(1))
 
     def evaluate(self) -> dict[str, list]:
-        """The held-out inputs by the run's own sampler, and right answers by base and discrete decoding.
+        """Evaluate the held-out inputs by the run's own sampler; count right answers by base and discrete decoding.
 
         `gradient_norm` and `clip_fraction` are those of the last update.
         """
