@@ -96,6 +96,11 @@ def ours(row: tuple) -> str:
     return "" if pd.isna(row.last) else KINDS[row.id].ours(row)
 
 
+def profile_of(row: tuple) -> str:
+    """The profile that trained a row's models; what reward on graphs starts from is of `quick` under both profiles."""
+    return getattr(KINDS[row.id], "trained", "") or row.profile
+
+
 # Claim by claim
 
 
@@ -129,7 +134,7 @@ def claims_table(rows: pd.DataFrame) -> pd.DataFrame:
         row = quick if not measured[SETTLED] and measured["quick"] else settled
         value, word = ours(row), settled.group or "no claim"
         notes = [f"best evaluations {row.best:.1f}"] * (row.judged == "best")
-        notes += ["quick recipe"] * bool(value and row.profile != SETTLED and row.seeds)
+        notes += ["quick recipe"] * bool(value and profile_of(row) != SETTLED and row.seeds)
         found.append(
             {
                 "claim": plain(readable(claim)),
