@@ -37,7 +37,7 @@ WORDS = (
     (r"(?<=[\dT}]) (?=[TkK\N{GREEK SMALL LETTER GAMMA}] (?:=|in))", ", "),
     (r",? ([K\N{GREEK SMALL LETTER GAMMA}] = \d+)$", REWARDED),
     (r" GRPO$", ", after reward"),
-    (r" SFT$", ", before reward"),
+    (r",? (SFT|initial)$", ", before reward"),
     (r" (before|after) RL$", r", \1 reward"),
 )
 

@@ -110,7 +110,7 @@ def folds(rows: pd.DataFrame) -> report.Folds:
     there = set(sources()[series["id"]])
     for title, source, part in sections(rows[~is_series(rows)]):
         here = settled.index.isin(part["id"]) | (sources()[settled.index] == source)
-        counts = counted(settled[here]) + (", with the series of the last table" if source in there else "")
+        counts = counted(settled[here]) + (", counting the series of the last table" if source in there else "")
         caption = f"The paper's {title.partition(': ')[0]}." if source else f"{title}."
         table = report.table(claims_table(part), f"tab-ledger-{slug(source)}", caption)
         shown[f"{title} ({counts})"] = table
