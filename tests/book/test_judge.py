@@ -217,7 +217,7 @@ def test_parts_verdict(verdicts, expected):
         ("reproduced", ("agrees", "", "")),
         ("reproduced: if CoT2 may try as often", ("agrees", "", "CoT2 may try as often")),
         ("reproduced: but the paper's own 1.9588 is nearer", ("agrees", "but the paper's own 1.9588 is nearer", "")),
-        ("near", ("agrees", "but the half-width of the prediction interval exceeds the margin", "")),
+        ("near", ("agrees", "but the prediction interval is wide", "")),
         ("holds if the margin exists: d < 1", ("agrees", "", "the margin exists: d < 1")),
         ("holds vacuously: it excludes nothing", ("agrees", "vacuously, because it excludes nothing", "")),
         ("not reproduced: ours 3.2 points lower, if so read", ("differs", "ours 3.2 points lower", "so read")),
