@@ -30,7 +30,7 @@ METRICS = {
     "wall_time": "time of one run",
 }  # fmt: skip
 TASKS = {
-    "mnns": "MNNS", "mnns4": "MNNS with four digits", "mnns5": "MNNS with five", "prosqa": "ProsQA",
+    "mnns": "MNNS", "mnns4": "MNNS with four digits", "prosqa": "ProsQA",
     "prontoqa": "ProntoQA", "gsm8k": "GSM8K", "any": "any task", "markov": "Markov", "all": "all tasks",
     "construction": "the construction",
 }  # fmt: skip
