@@ -28,8 +28,8 @@ A number is judged by the first line that fits:
 |           | the claimed value | half-width < `tight`  | below `loose`        | lacks 0 in a case  |                 |
 | reaches   | every run         | every run reaches it, | -                    | else               | -               |
 |           |                   | in one reading        |                      |                    |                 |
-| parts     | each part         | every part is         | in part: some part   | every part is not  | else            |
-|           |                   |                       | is at least so       | reproduced         |                 |
+| parts     | each part         | every part is         | -                    | every part is not  | else            |
+|           |                   |                       |                      | reproduced         |                 |
 
 A number whose runs have all stayed at chance `did not learn`; it is reproduced if the paper's is at chance too. What
 counting or proof settles `holds`, `holds if` something is added, or is `refuted`. Verdicts on runs need shipped
@@ -70,8 +70,8 @@ GROUPS = {  # of labels, in the order of pages
     UNTESTED: (UNTESTED, "quick only", "not run"),
 }
 SAID = {  # what a reader is told of a label besides its group; the rest is said by the note alone
-    NEAR: "the half-width of the prediction interval exceeds the margin", REFUTED: "refuted", PART: "in part:",
-    "holds vacuously": "vacuously:", "quick only": "quick recipe alone",
+    NEAR: "but the prediction interval is wide", REFUTED: "refuted", PART: "in part:",
+    "holds vacuously": "vacuously, because", "quick only": "quick recipe alone",
 }  # fmt: skip
 
 
@@ -115,6 +115,11 @@ class Words(NamedTuple):
     group: str
     why: str
     condition: str
+
+
+def joined(word: str, why: str) -> str:
+    """A verdict's word and its reason, after a colon; a reservation is no reason."""
+    return word + (", " if why.startswith("but ") else ": ") * bool(why) + why
 
 
 def in_words(verdict: str) -> Words:
@@ -207,12 +212,14 @@ def outcomes(values: Values, stated: float, unit: Unit) -> str:
         return ""
     few, many = sorted((low, high), key=len)
     groups = (("lower", low), ("higher", high))
-    within = [name for name, some in groups if some.min() - unit.tight <= stated <= some.max() + unit.tight]
-    place = f"the {within[0]} group" if within else "neither"
+    beyond = {name: max(some.min() - stated, stated - some.max(), 0.0) for name, some in groups}
+    nearest = min(beyond, key=beyond.get)
+    place = f"{'near' if beyond[nearest] else 'in'} the {nearest} group"
+    place = place if beyond[nearest] <= unit.tight else "near neither"
     mean = describe(many.mean(), np.nan, np.nan, unit.digits)
     return (
         f"Runs form two groups: {len(many)} at {ends(many, unit.digits)} {unit.name} (mean {mean}), and {len(few)} "
-        f"({share(len(few), len(values))}) at {ends(few, unit.digits)}. The paper's number is in {place}."
+        f"({share(len(few), len(values))}) at {ends(few, unit.digits)}. The paper's number is {place}."
     )
 
 
@@ -289,14 +296,14 @@ def reaches_verdict(readings: Sequence[Values], value: float) -> str:
     if not enough_seeds:
         return TOO_FEW
     reached = any(np.min(values) >= value for values in enough_seeds)
-    return REPRODUCED if reached else f"{NOT}: in no setting does every run reach it"
+    return REPRODUCED if reached else f"{NOT}: in no setting is every run always right"
 
 
 def parts_verdict(verdicts: dict[str, str]) -> str:
-    """Verdict on a claim of several parts, from the verdict on each: theirs if they agree, else each by name."""
+    """Verdict on a claim of several parts, from the verdict on each: theirs if all have one, else each by name."""
     kinds = {verdict.partition(":")[0] for verdict in verdicts.values()}
     if len(kinds) == 1:
         return kinds.pop()
-    said = ", ".join(f"{part} ({group(verdict)})" for part, verdict in verdicts.items())
-    some = PART if kinds & {REPRODUCED, PART} else OPEN
-    return f"{some}: {said}"
+    verb = {UNDECIDED: f"is {UNDECIDED}"}
+    said = [f"{part} {verb.get(word := group(verdict), word)}" for part, verdict in verdicts.items()]
+    return f"{OPEN}: {', '.join(said)}"

@@ -24,7 +24,8 @@ REWARDED = r", \1, after reward"
 WORDS = (
     (r"\b(\d)L\dH\b", lambda found: LAYERS[found[1]]),
     (r"\bd(\d+)\b", r"d = \1,"),
-    (r"\bB=full\b", "every trajectory"),
+    (r"\bB=full\b", "CoT2, every trajectory"),
+    (r"\bB=1$", "B = 1 (discrete CoT)"),
     (r"\b(B|K)=(\w+)\b", r"\1 = \2"),
     (r"\bk=(\d+)\.\.(\d+)", r"k = \1 to \2"),
     (r"\b([kT])(=|>)(?=[\d.])", r"\1 \2 "),
@@ -37,7 +38,7 @@ WORDS = (
     (r"(?<=[\dT}]) (?=[TkK\N{GREEK SMALL LETTER GAMMA}] (?:=|in))", ", "),
     (r",? ([K\N{GREEK SMALL LETTER GAMMA}] = \d+)$", REWARDED),
     (r" GRPO$", ", after reward"),
-    (r" SFT$", ", before reward"),
+    (r",? (SFT|initial)$", ", before reward"),
     (r" (before|after) RL$", r", \1 reward"),
 )
 

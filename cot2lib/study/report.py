@@ -114,7 +114,7 @@ def bare(text: str) -> str:
 
 def cell(value, digits: int = 2) -> str:
     """A table entry as text: empty for a missing value, with `digits` decimals for a float."""
-    if value is None or (np.isscalar(value) and pd.isna(value)):
+    if value is None or value is pd.NA or (np.isscalar(value) and pd.isna(value)):
         return ""
     return f"{value:z.{digits}f}" if isinstance(value, float) else str(value)
 

@@ -178,7 +178,7 @@ def test_card_and_listing_without_runs_of_the_authors_recipe_show_the_quick_ones
 
 def test_halves_are_asked_whether_our_recipe_reaches_them(rows, page):
     halves = [claim for claim, kind in KINDS.items() if isinstance(kind, HalfStated)]
-    assert len(ledger.halves_table(rows)) == len(halves) == page.count("**Does our recipe reach it on average?**")
+    assert len(ledger.halves_table(rows)) == len(halves) == page.count("**Does our quick recipe's mean reach it?**")
 
 
 # Pictures
@@ -244,11 +244,18 @@ def test_labels_say_what_tells_cells_and_sides_apart():
     above = [made(method="CoT2", budget=16), made(method="CoT2", budget=16, d_model=24)]
     below = [made(method="discrete CoT", budget=1), made(method="CoT2", budget=16, d_model=24)]
     assert labels(cells, list(zip(above, below))) == [
-        "d = 16, last epoch: (CoT2, B = 16) minus discrete CoT",
-        "CoT2, d = 24, B = 16: entropy 3 minus entropy 1",
+        "d = 16, last epoch: CoT2 minus discrete CoT",
+        "CoT2, d = 24: token 3 minus token 1",
     ]
     mixed = above[0].assign(d_model=[16, 24], budget=[None, 1])
     assert labels(cells[:1], [(mixed, below[0])]) == ["CoT2 minus (discrete CoT, d = 16)"]
     layered = [(made(layers=2), made(layers=1))]
     assert labels(cells[:1], layered) == ["2 layers minus 1 layer"]
+    budgets = [(above[0], above[0].assign(budget=8))]
+    assert labels(cells[:1], budgets) == ["B = 16 minus B = 8"], "no method implies the budget here"
+    tasks = [(made(task="ProsQA, age", method="CoT2 + GRPO"), made(task="ProsQA, age", method="COCONUT, zero slot"))]
+    tasks += [tuple(rows.assign(task="MNNS 4 x 1-9") for rows in tasks[0])]
+    assert labels([cells[0]] * 2, tasks) == [
+        f"{name}: (CoT2 + GRPO) minus (COCONUT, zero slot)" for name in ("ProsQA", "MNNS")
+    ]
     assert apart([["a", "b"], ["b", "c"], ["b"]]) == [["a"], ["c"], []] and apart([]) == []

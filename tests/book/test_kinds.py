@@ -101,7 +101,7 @@ def test_half_stated_number_is_reached_by_a_best_recipe_that_meets_or_passes_it(
 def test_direction_names_a_cell_the_other_way_round():
     read = reading(small=fixed(POOR, d_model=16), large=fixed(GOOD, d_model=32))
     row = Direction("csft", [cell("small", "large"), cell("small", "small")]).row("x", "paper", read)
-    turned = "the interval is below zero for d = 16 minus d = 32"
+    turned = "and the interval is below zero for d = 16 minus d = 32"
     assert row["verdict"].endswith(f"(Holm's correction), {turned}") and row["seeds"] == 3
     given = Direction("csft", [cell("small", "large")], given="so read").row("x", "paper", read)
     assert given["verdict"].endswith(f"{turned}, if so read")
@@ -126,8 +126,8 @@ def test_parts_are_judged_in_their_own_units():
     parts = {name: Direction("csft", [cell("more", "less", name)]) for name in ("last", "entropy")}
     both = Parts("csft", {"accuracy": parts["last"], "entropy": parts["entropy"]})
     row = both.row("x", "paper", read)
-    assert row["verdict"] == "in part: accuracy (agrees), entropy (differs)" and row["last"] == pytest.approx(30)
-    assert both.row("x", "quick", read)["verdict"].startswith("quick only: there in part, accuracy (agrees)")
+    assert row["verdict"] == "open: accuracy agrees, entropy differs" and row["last"] == pytest.approx(30)
+    assert both.row("x", "quick", read)["verdict"].startswith("quick only: there open, accuracy agrees")
     nothing = Parts("csft", {"a": parts["last"], "b": Direction("csft", [cell("more", "none")])})
     assert nothing.row("x", "paper", read)["seeds"] == 0
 

@@ -35,6 +35,6 @@ def test_bullets_and_text():
 
 
 def test_cell_describe_and_ends_have_no_negative_zero():
-    assert report.cell(-0.001) == "0.00" and report.cell(-0.01) == "-0.01"
+    assert report.cell(-0.001) == "0.00" and report.cell(-0.01) == "-0.01" and report.cell(pd.NA) == ""
     assert report.describe(-0.04, -0.06, 0.04) == "0.0 [-0.1,\N{NO-BREAK SPACE}0.0]"
     assert report.ends([-0.04, 0.0]) == "0.0"

@@ -14,7 +14,7 @@ from cot2lib import study
 from cot2lib.metrics import mean_interval
 from cot2lib.study import judge
 from cot2lib.study.book import index
-from cot2lib.study.book.ledger import KINDS, OF_SERIES, reading_records
+from cot2lib.study.book.ledger import KINDS, OF_SERIES, profile_of, reading_records
 from cot2lib.study.claims.kinds import SETTLED, Drawn, OfRuns
 from cot2lib.study.claims.queries import Read
 from cot2lib.study.judge import AGREES, DEPENDS, DIFFERS, UNDECIDED, UNTESTED, Words, group, in_words
@@ -30,7 +30,7 @@ METRICS = {
     "wall_time": "time of one run",
 }  # fmt: skip
 TASKS = {
-    "mnns": "MNNS", "mnns4": "MNNS with four digits", "mnns5": "MNNS with five", "prosqa": "ProsQA",
+    "mnns": "MNNS", "mnns4": "MNNS with four digits", "prosqa": "ProsQA",
     "prontoqa": "ProntoQA", "gsm8k": "GSM8K", "any": "any task", "markov": "Markov", "all": "all tasks",
     "construction": "the construction",
 }  # fmt: skip
@@ -84,7 +84,7 @@ def card(claim: str, rows: Sequence[tuple], read: Read) -> str:
     parts = [
         f"**The paper:** {_sentence(claim)}. {_verdict(words)}",
         f"**What is wrong, and what is still true:** {{ref}}`erratum-{ERRATA[claim]}`." if claim in ERRATA else "",
-        f"**Does our recipe reach it on average?** {plain(row.reached)}." if isinstance(row.reached, str) else "",
+        f"**Does our quick recipe's mean reach it?** {plain(row.reached)}." if isinstance(row.reached, str) else "",
         *dict.fromkeys(_ours(row) for row in rows if row.seeds),
         *([f"Run by run, {_whose(shown)}{epochs}:", runs.figure] if runs else []),
         _judged(shown),
@@ -103,9 +103,9 @@ def card(claim: str, rows: Sequence[tuple], read: Read) -> str:
 
 
 def _verdict(words: Words) -> str:
-    why = f": {plain(words.why)}" if words.why else ""
     condition = f" **On the condition** that {plain(words.condition)}." if words.condition else ""
-    return f"**Verdict:** {words.group}{why}.{condition}" if words.group else "It claims nothing."
+    verdict = judge.joined(words.group, plain(words.why))
+    return f"**Verdict:** {verdict}.{condition}" if words.group else "It claims nothing."
 
 
 def heading(claim: str) -> str:
@@ -128,8 +128,7 @@ def _ours(row: tuple) -> str:
 
 
 def _whose(row: tuple) -> str:
-    """The recipe of a row's models; those that rewarded runs on graphs start from are of ours under both profiles."""
-    return recipe("quick") if row.id.endswith("-sft") and row.group == UNTESTED else recipe(row.profile)
+    return recipe(profile_of(row))
 
 
 def _judged(row: tuple) -> str:
@@ -211,10 +210,11 @@ def hangs_on(claim: str, verdict: str, lines: list[Drawn], read: Read) -> list[s
 def _seeds(word: str, lines: list[Drawn], without: Callable[[int], str]) -> str:
     """Which single seeds, left out, change the group of a verdict."""
     seeds = sorted(set().union(*(line.values.index for line in lines)))
-    fewest = min(len(line.values) for line in lines)
-    if fewest <= judge.FEWEST_SEEDS:
+    counts = {len(line.values) for line in lines}
+    if (fewest := min(counts)) <= judge.FEWEST_SEEDS:
+        rests, it = ("The verdict rests", "it") if len(counts) == 1 else ("Some comparisons rest", "the verdict")
         stays = "stays" if word == UNDECIDED else "would be"
-        return f"The verdict rests on {fewest} seeds; without any one of them it {stays} undecided."
+        return f"{rests} on {fewest} seeds; without any one of them {it} {stays} undecided."
     turned: dict[str, list[str]] = {}
     for seed in seeds:
         if (found := without(seed)) != word:
@@ -222,10 +222,10 @@ def _seeds(word: str, lines: list[Drawn], without: Callable[[int], str]) -> str:
     if not turned:
         return f"The verdict stays if any one of the {len(seeds)} seeds is left out."
     named = [
-        f"{found} without " + (f"seed {' or '.join(which)}" if len(which) < MANY else f"any one of {len(which)}")
+        f'to "{found}" without ' + (f"seed {' or '.join(which)}" if len(which) < MANY else f"any one of {len(which)}")
         for found, which in turned.items()
     ]
-    return f"Leaving out a single seed of the {len(seeds)} can change the verdict: {'; '.join(named)}."
+    return f"Leaving out one of the {len(seeds)} seeds can change the verdict: {'; '.join(named)}."
 
 
 # Runs

@@ -96,6 +96,11 @@ def ours(row: tuple) -> str:
     return "" if pd.isna(row.last) else KINDS[row.id].ours(row)
 
 
+def profile_of(row: tuple) -> str:
+    """The profile that trained a row's models; what reward on graphs starts from is of `quick` under both profiles."""
+    return getattr(KINDS[row.id], "trained", "") or row.profile
+
+
 # Claim by claim
 
 
@@ -105,7 +110,7 @@ def folds(rows: pd.DataFrame) -> report.Folds:
     there = set(sources()[series["id"]])
     for title, source, part in sections(rows[~is_series(rows)]):
         here = settled.index.isin(part["id"]) | (sources()[settled.index] == source)
-        counts = counted(settled[here]) + (", with the series of the last table" if source in there else "")
+        counts = counted(settled[here]) + (", counting the series of the last table" if source in there else "")
         caption = f"The paper's {title.partition(': ')[0]}." if source else f"{title}."
         table = report.table(claims_table(part), f"tab-ledger-{slug(source)}", caption)
         shown[f"{title} ({counts})"] = table
@@ -129,7 +134,7 @@ def claims_table(rows: pd.DataFrame) -> pd.DataFrame:
         row = quick if not measured[SETTLED] and measured["quick"] else settled
         value, word = ours(row), settled.group or "no claim"
         notes = [f"best evaluations {row.best:.1f}"] * (row.judged == "best")
-        notes += ["quick recipe"] * bool(value and row.profile != SETTLED and row.seeds)
+        notes += ["quick recipe"] * bool(value and profile_of(row) != SETTLED and row.seeds)
         found.append(
             {
                 "claim": plain(readable(claim)),

@@ -11,7 +11,7 @@ import pandas as pd
 from cot2lib.study.book import cards, index
 from cot2lib.study.book.index import judged
 from cot2lib.study.book.ledger import STATEMENTS, because
-from cot2lib.study.judge import AGREES, DEPENDS, DIFFERS, UNDECIDED, UNTESTED, group, in_words
+from cot2lib.study.judge import AGREES, DEPENDS, DIFFERS, UNDECIDED, UNTESTED, group, in_words, joined
 from cot2lib.study.printed import claims, sources
 from cot2lib.study.report import bare
 
@@ -116,7 +116,7 @@ def _tiles(found: pd.Series) -> str:
 
 def _link(claim: str, verdict: str, kind: str, shown: str, spoken: bool = True) -> str:
     """A link to a claim's card that says claim and verdict in full, aloud too where it shows a mark alone."""
-    because_of = ": ".join(filter(None, [group(verdict), because(verdict)]))
+    because_of = joined(group(verdict), because(verdict))
     said = escape(bare(f"{cards.heading(claim)}. Verdict: {because_of}."), quote=True)
     aloud = f' aria-label="{said}"' if spoken else ""
     return f'<a class="{kind} {look(group(verdict))}" href="{at(claim)}" title="{said}"{aloud}>{shown}</a>'

@@ -111,7 +111,8 @@ class Uniform(OfRuns):
             ]
             notes.append(f"our interval at step {step} {' and '.join(said)}")
         gaps = [line.values for line in lines]
-        verdict = noted(rules.value_verdict(gaps, NAT), "; ".join(filter(None, notes)))
+        said = f"{', '.join(filter(None, notes[:-1]))}, and {notes[-1]}"
+        verdict = noted(rules.value_verdict(gaps, NAT), said)
         return {"seeds": min(map(len, gaps)), **span(max(gaps, key=outside)), "verdict": verdict}
 
     def ours(self, row) -> str:
@@ -221,7 +222,7 @@ CODED: dict[str, Kind] = {
     "gamma-direction": Statement(theorems.gamma_direction, "tests/thoughts/test_dirichlet.py"),
     "optimum-min3-max2": Fact(partial(simple_optimum, FIVE_DIGITS), NEARLY_ALL, said="{} % of inputs"),
     "rl-consistent": Fact(smallest_gain, 0.0, falls, "smallest gain {} points"),
-    "rl-mnns-smaller": Fact(gain_beside_mnns, 0.0, lambda: BY_MEANS, "gain on graphs less gain on MNNS {}"),
+    "rl-mnns-smaller": Fact(gain_beside_mnns, 0.0, lambda: BY_MEANS, "gain on graphs less gain on MNNS {} points"),
     "entropy-uniform": Uniform("csft", "one_layer: method == 'CoT2' and d_model == 32", (2, 3)),
     "grpo-k-moderate": Parts(
         "grpo_mts",

@@ -1,5 +1,6 @@
 """Kinds of claims that compare: directions, no gain, what is reached, and claims of several such parts."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -13,10 +14,11 @@ from cot2lib.study.claims.kinds import SETTLED, Drawn, OfRuns, measured, noted, 
 from cot2lib.study.claims.queries import Read
 from cot2lib.study.frame import NAMES
 from cot2lib.study.judge import PERCENTS, POINTS, Unit
+from cot2lib.study.sweeps import STEPS
 
 # What tells the sides and cells of a comparison apart, by column, in a reader's words.
 SAID: dict[str, Callable[[object], str]] = {
-    "task": lambda name: name.replace(", age", ", names by age").replace(", fresh", ", fresh names"),
+    "task": str,
     "method": str,
     "layers": NAMES["layers"],
     "d_model": NAMES["d_model"],
@@ -30,7 +32,7 @@ SAID: dict[str, Callable[[object], str]] = {
     "temperature": NAMES["temperature"],
     "ratio": "{} ratio".format,
     "feed": "fed the {}".format,
-    "lr": "rate {:g}".format,
+    "lr": "learning rate {:g}".format,
     "embedding": "{} embeddings".format,
 }
 COLUMNS = {
@@ -38,8 +40,10 @@ COLUMNS = {
     "curve_mean": "mean over training", "gain": "gained by reward",
     "lost": "lost since the best epoch", "base_lost": "lost since the best epoch by base decoding",
     "base_best": "best epoch by base decoding", "base_before": "before reward",
-    "base_split_half": "best epoch by base decoding",
+    "base_split_half": "best epoch by base decoding", "pass_at_k": "Pass@k", "maj_at_k": "Maj@k",
+    "entropy": "mean over tokens", **{f"entropy_{step}": f"token {step}" for step in STEPS},
 }  # fmt: skip
+IMPLIED = ("budget", "tokens", "fed")  # columns that task and method mostly imply
 
 
 class Cell(NamedTuple):
@@ -113,7 +117,8 @@ class Direction(Compared):
         turned = [interval.high < 0 for interval in intervals]
         known = names() if any(sure) or any(turned) else []
         named = lambda chosen: " and for ".join(label for label, one in zip(known, chosen) if one)
-        notes = {"significant for ": named(sure), "the interval is below zero for ": named(turned), "if ": self.given}
+        below = "and the interval is below zero for "
+        notes = {"significant for ": named(sure), below: named(turned), "if ": self.given}
         said = ", ".join(word + note for word, note in notes.items() if note)
         return noted(verdict, said), gaps[min(range(len(gaps)), key=lambda place: intervals[place].low)]
 
@@ -170,7 +175,7 @@ class Reaches(OfRuns):
     def drawn(self, claim: str, profile: str, read: Read) -> list[Drawn]:
         (_, factor, top), tables = scale("last"), [read(query, profile) for query in self.queries]
         tables = [rows for rows in tables if not rows.empty]
-        lines = zip(map(", ".join, apart([_words(rows) for rows in tables])), tables)
+        lines = zip(map(", ".join, told(tables)), tables)
         return [Drawn(label, factor * rows["last"], top, PERCENTS, (rows,), (0.0, top)) for label, rows in lines]
 
     def ours(self, row) -> str:
@@ -186,10 +191,22 @@ def labels(cells: Sequence[Cell], tables: Sequence[tuple[pd.DataFrame, pd.DataFr
     `tables` holds the rows of both sides of each cell.
     """
     columns = [*(cell.column for cell in cells), *(cell.beside for cell in cells)]
-    words = apart([_words(rows) for rows in (*(above for above, _ in tables), *(below for _, below in tables))])
+    words = told([*(above for above, _ in tables), *(below for _, below in tables)])
     if set(columns) != {"last"}:
         words = [[*some, COLUMNS.get(column, column.replace("_", " "))] for some, column in zip(words, columns)]
     return [_label(one, other) for one, other in zip(words[: len(cells)], words[len(cells) :])]
+
+
+def told(tables: Sequence[pd.DataFrame]) -> list[list[str]]:
+    """The words that tell tables apart: what all have is left out, and what is implied; tasks have short names."""
+    words = [_words(rows) for rows in tables]
+    kinds = lambda some: len({tuple(each.values()) for each in some})
+    short = [each | {"task": re.split("[ ,]", each["task"])[0]} if "task" in each else each for each in words]
+    words = short if kinds(short) == kinds(words) else words
+    for column in IMPLIED:
+        without = [{name: word for name, word in each.items() if name != column} for each in words]
+        words = without if kinds(without) == kinds(words) else words
+    return apart([[*each.values()] for each in words])
 
 
 def apart(lists: Sequence[Sequence[str]]) -> list[list[str]]:
@@ -201,15 +218,16 @@ def apart(lists: Sequence[Sequence[str]]) -> list[list[str]]:
 def _label(above: Sequence[str], below: Sequence[str]) -> str:
     shared = [word for word in above if word in below]
     sides = [[word for word in side if word not in shared] for side in (above, below)]
-    told = [f"({', '.join(side)})" if len(side) > 1 else "".join(side) or "the other" for side in sides]
-    difference = " minus ".join(told) if any(sides) else ""
+    named = [", ".join(side) or "the other" for side in sides]
+    named = [f"({name})" if re.search(r", | \+ ", name) else name for name in named]
+    difference = " minus ".join(named) if any(sides) else ""
     return ": ".join(filter(None, [", ".join(shared), difference]))
 
 
-def _words(rows: pd.DataFrame) -> list[str]:
+def _words(rows: pd.DataFrame) -> dict[str, str]:
     """Words for columns that are the same in all rows; K is the tokens of a sampled thought, and only CoT2 has a B."""
     rows = rows.rename(columns={"k": "K"}) if "sampler" in rows else rows
     if "method" in rows and not rows["method"].astype(str).str.startswith("CoT2").any():
         rows = rows.drop(columns="budget", errors="ignore")
     same = {name: says for name, says in SAID.items() if name in rows and rows[name].nunique(dropna=False) == 1}
-    return [says(rows[name].iloc[0]) for name, says in same.items() if rows[name].notna().all()]
+    return {name: says(rows[name].iloc[0]) for name, says in same.items() if rows[name].notna().all()}

@@ -248,7 +248,7 @@ def _reached(row: dict) -> str:
     """Whether a number's runs come up to it, and how the rule says it: yes where they agree, or end above it."""
     verdict, higher = row["verdict"], row["difference"] > 0
     agrees = {rules.AGREES: YES, rules.DIFFERS: YES if higher else NO}.get(rules.group(verdict), rules.UNDECIDED)
-    return ": ".join(filter(None, [agrees, rules.in_words(verdict).why]))
+    return rules.joined(agrees, rules.in_words(verdict).why)
 
 
 # Claims without runs: their rows are the same under every profile
