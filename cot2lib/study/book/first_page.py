@@ -7,7 +7,7 @@ import pandas as pd
 from cot2lib import runs
 from cot2lib.runs import records
 from cot2lib.specs.profiles import TWENTY
-from cot2lib.study import arrow, frame, graph_runs, graphs, look, report, sweeps
+from cot2lib.study import arrow, frame, graph_runs, graphs, gsm8k_runs, look, report, sweeps
 from cot2lib.study.book import overview
 from cot2lib.study.book.ledger import KINDS, STATEMENTS, of_records, reading_records
 from cot2lib.study.claims.kinds import SETTLED
@@ -120,10 +120,13 @@ def commands() -> pd.DataFrame:
     for chapter in sweeps.CHAPTERS:
         for profile, recipe in report.RECIPES.items():
             if specs := sweeps.of_chapter(chapter, profile):
-                spent = runs.recorded(specs)
-                row = {"command": f"`cot2 run {chapter} --profile {profile}`", "recipe": recipe, "runs": len(specs)}
-                rows.append(row | {"recorded": len(spent), "core-hours": frame.hours(spent).sum()})
-    return pd.DataFrame(rows)
+                rows.append((f"`cot2 run {chapter} --profile {profile}`", recipe, len(specs), runs.recorded(specs)))
+    for profile, recipe in report.RECIPES.items():
+        spent = gsm8k_runs.shipped(profile).drop_duplicates("id")
+        rows.append((f"`cot2 llm train --profile {profile}`", recipe, len(gsm8k_runs.word_problems(profile)), spent))
+    table = pd.DataFrame(rows, columns=["command", "recipe", "runs", "spent"])
+    spent = table.pop("spent")
+    return table.assign(recorded=spent.map(len), **{"core-hours": spent.map(lambda rows: frame.hours(rows).sum())})
 
 
 def _card(claim: str, words: str) -> str:

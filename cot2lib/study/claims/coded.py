@@ -116,7 +116,7 @@ class Uniform(OfRuns):
         return {"seeds": min(map(len, gaps)), **span(max(gaps, key=outside)), "verdict": verdict}
 
     def ours(self, row) -> str:
-        return f"difference {measured(row, NAT)} nat"
+        return f"difference {measured(row, NAT)} nat, at the step that supports the claim least"
 
 
 def papers_own() -> str:
