@@ -88,7 +88,7 @@ def targets_table(task: MNNS, budgets: Sequence[int]) -> pd.DataFrame:
         rows.append(
             {
                 "B": budget,
-                "subsets": f"{float(math.comb(task.states, budget)):.1e}",
+                "subsets": f"{math.comb(task.states, budget):.2g}",
                 "different targets": len(points),
                 "other ties: targets": len(swapped),
                 "states at most": int((points > 0).sum(1).max()),

@@ -140,5 +140,5 @@ def rewards_table(rows: pd.DataFrame, task: str) -> pd.DataFrame:
     table = table.join(show.groups(rows, by)[[*gains]].agg(policies.differences).rename(columns=gains))
     claimed = lambda start, after: paper_value(f"grpo-{task.lower()}-{CLAIMED[start]}-{after}")
     pairs = [(claimed(start, "sft"), claimed(start, f"k{k:g}")) for start, k, _ in table.index]
-    table.insert(0, "the paper", [f"{one:g} \N{RIGHTWARDS ARROW} {other:g}" for one, other in pairs])
+    table.insert(0, "the paper", [f"{one:.2f} \N{RIGHTWARDS ARROW} {other:.2f}" for one, other in pairs])
     return show.headed(table)

@@ -260,8 +260,11 @@ def lines(
             grid.map_dataframe(sns.scatterplot, s=16, alpha=0.5, linewidth=0, **options)
         grid.map_dataframe(sns.lineplot, errorbar=interval, **options, **means)
         grid.set_axis_labels(*labels)
+        for line in [line for axis in grid.axes.flat for line in axis.lines]:
+            if line.get_marker() == ".":  # of a reference, whose line their white edges would cut
+                line.set_markeredgewidth(0)
         panel_titles(grid, col)
-        legend(grid.figure, apart)
+        legend(grid.figure, apart, lines=[name for name in apart["hue_order"] if (widths or {}).get(name, 1.6)])
         finished(grid.figure)
     return Shown(grid.figure, rows, finding)
 
@@ -291,16 +294,18 @@ def panel_titles(grid: sns.FacetGrid, col: str | None, row: str | None = None) -
         grid.facet_axis(*place[:2]).set_title(", ".join(names), fontsize=9.5)
 
 
-def legend(figure: Figure, apart: Mapping, paper: bool = False, markers: bool = True, lines: bool = True) -> None:
-    """A legend above the panels: the look of each series, and the paper's mark."""
+def legend(
+    figure: Figure, apart: Mapping, paper: bool = False, markers: bool = True, lines: bool | Sequence[str] = True
+) -> None:
+    """A legend above the panels: the look of each series, with `lines` for all or for these, and the paper's mark."""
+    names = apart["hue_order"] if lines is True else lines or ()
     handles = [
         Line2D([], [], color=colour, label=name, marker=apart["markers"][name] if markers else "",
-               linestyle=(0, apart["dashes"][name]) if apart["dashes"][name] else "-", linewidth=2 * lines)
+               linestyle=(0, apart["dashes"][name]) if apart["dashes"][name] else "-", linewidth=2 * (name in names))
         for name, colour in apart["palette"].items()
     ]  # fmt: skip
-    handles += [
-        Line2D([], [], color="#8c8c8c", linewidth=2.2, label="paper")
-    ] * paper  # its marks have several colours
+    mark = "#8c8c8c" if lines else PAPER["color"]  # beside lines its marks have several colours
+    handles += [Line2D([], [], color=mark, linewidth=2.2, label="paper")] * paper
     above(figure, handles, [str(handle.get_label()) for handle in handles])
 
 

@@ -17,11 +17,11 @@ from cot2lib.study.frame import absent, hours, read, tidy
 from cot2lib.study.look import PAPER, SETTINGS, Shown, curves, ends, finished, lines, panels, ticked
 from cot2lib.study.printed import paper_value
 from cot2lib.study.report import RECIPES, bullets, table, text
-from cot2lib.study.series import BLUE, SKY
+from cot2lib.study.series import LOOKS
 from cot2lib.study.show import ADDS, cells, finding, gap_table, gaps, groups, mean_of
 from cot2lib.study.targets import input_entropies
 
-MODELS = dict(zip(RECIPES.values(), (BLUE, SKY)))
+MODELS = {name: look[0] for name, look in LOOKS["recipe"].items()}
 
 
 def exact_entropies(specs: Sequence[RunSpec]) -> Float[np.ndarray, " step"]:

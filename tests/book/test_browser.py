@@ -100,6 +100,19 @@ def test_keys_reach_what_is_wide_and_names_are_what_is_seen(folder):
     assert told == [["wide"], None, "Copy"]
 
 
+def test_marks_stay_beside_formulas_and_numbers_beside_their_signs(folder):
+    """No line begins with the mark that follows a formula; what code shows stays as it is."""
+    formula = '<span class="math" style="display: inline-block; width: 60px">x</span>'
+    told = said_by(
+        folder,
+        '<script src="../_static/unbroken.js"></script>'
+        f'<article style="width: 100px"><p id="p">word ({formula}). At d = 24, 95 % <code>d = 24</code></p></article>',
+        """const box = document.querySelector(".math").parentElement;
+        return [document.getElementById("p").textContent, box.textContent, box.getClientRects().length];""",
+    )
+    assert told == ["word (x). At d\xa0=\xa024, 95\xa0% d = 24", "(x).", 1]
+
+
 CARD = '<details id="claim-{0}"><summary><span class="sd-badge">{1}</span> card {0}</summary>about {0}</details>'
 CARDS = "<section>" + CARD.format("one", "agrees") + CARD.format("two", "differs") + "</section>"
 CARDS += "<section>" + CARD.format("three", "not tested") + "</section>"

@@ -124,5 +124,5 @@ def _arrow() -> dict[str, str]:
     for budget in BUDGETS[1:]:
         both = at(rows, budget=budget).groupby("arrow")["last"].agg(mean_of)
         printed = number_at("budget-b{budget}-d{d_model}", {"budget": budget, "d_model": 16})
-        table.append(f"| {budget} | {'' if printed is None else f'{printed:g}'} | {both['no']} | {both['yes']} |")
+        table.append(f"| {budget} | {'' if printed is None else f'{printed:.2f}'} | {both['no']} | {both['yes']} |")
     return {"arrow": "\n".join(table), "arrow runs": str(len(at(rows, budget=16, arrow="yes")))}

@@ -85,7 +85,7 @@ def _removal(axis: Axes, edited: pd.DataFrame) -> pd.DataFrame:
     scale += " (orange: as much from others; grey: moved as far)"
     axis.set(xlabel=scale, ylabel="right answers (%)", ylim=(0, 102))
     axis.set_title("edits of CSFT's last thought (thick: numbers, thin: graphs)", fontsize="medium")
-    axis.legend(fontsize=7.5, frameon=False, loc="lower left")
+    axis.legend(fontsize=7.5, frameon=False, loc="lower left", handlelength=1.3, borderaxespad=0.1)
     return known.assign(panel="removal", value=known["right"])[
         ["panel", "told", "control", "edit", "dose", "seed", "value"]
     ]

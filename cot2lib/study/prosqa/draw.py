@@ -66,9 +66,9 @@ def systems(rows: pd.DataFrame) -> pd.DataFrame:
     ours.insert(1, "seeds", show.groups(rows, "method")["seed"].nunique().astype(str).to_numpy())
     ours["method"] = [f"{method}, ours" for method in ours["method"]]
     printed = pd.read_csv(Path(__file__).with_name("systems.csv"))
-    others = {f"{row.system}, {{cite:t}}`{row.cite}`": row.accuracy for row in printed.itertuples()}
-    others |= {f"{method}, the paper": graphs.stated("ProsQA", method) for method in graphs.CLAIMED}
-    theirs = pd.DataFrame({"method": others.keys(), ALL: [f"{value:g}" for value in others.values()]})
+    others = {f"{row.system}, {{cite:t}}`{row.cite}`": f"{row.accuracy:g}" for row in printed.itertuples()}
+    others |= {f"{method}, the paper": f"{graphs.stated('ProsQA', method):.2f}" for method in graphs.CLAIMED}
+    theirs = pd.DataFrame({"method": others.keys(), ALL: others.values()})
     return pd.concat([ours, theirs], ignore_index=True).rename(columns={"method": "system"})
 
 
