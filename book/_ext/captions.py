@@ -16,7 +16,7 @@ from cot2lib.study.book import index
 from cot2lib.study.book.ledger import of_records
 
 MOST_ROWS, MOST_COLUMNS = 20, 6
-STAYS = "tag_open", "dropdown", "sd-dropdown"  # where a large table stays as it is
+STAYS = "tag_open", "open", "dropdown", "sd-dropdown"  # where a large table stays as it is
 ALONE = "No counterpart in the paper"
 Caption = nodes.caption | nodes.title
 
