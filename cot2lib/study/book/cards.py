@@ -215,17 +215,18 @@ def _seeds(word: str, lines: list[Drawn], without: Callable[[int], str]) -> str:
         rests, it = ("The verdict rests", "it") if len(counts) == 1 else ("Some comparisons rest", "the verdict")
         stays = "stays" if word == UNDECIDED else "would be"
         return f"{rests} on {fewest} seeds; without any one of them {it} {stays} undecided."
+    whole = f"{len(seeds)} seeds" + " of all comparisons" * (len(counts) > 1)
     turned: dict[str, list[str]] = {}
     for seed in seeds:
         if (found := without(seed)) != word:
             turned.setdefault(found, []).append(str(seed))
     if not turned:
-        return f"The verdict stays if any one of the {len(seeds)} seeds is left out."
+        return f"The verdict stays if any one of the {whole} is left out."
     named = [
         f'to "{found}" without ' + (f"seed {' or '.join(which)}" if len(which) < MANY else f"any one of {len(which)}")
         for found, which in turned.items()
     ]
-    return f"Leaving out one of the {len(seeds)} seeds can change the verdict: {'; '.join(named)}."
+    return f"Leaving out one of the {whole} can change the verdict: {'; '.join(named)}."
 
 
 # Runs
