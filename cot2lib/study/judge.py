@@ -70,7 +70,7 @@ GROUPS = {  # of labels, in the order of pages
     UNTESTED: (UNTESTED, "quick only", "not run"),
 }
 SAID = {  # what a reader is told of a label besides its group; the rest is said by the note alone
-    NEAR: "but the prediction interval is wide", REFUTED: "refuted", PART: "in part:",
+    NEAR: "but the prediction interval is wide", REFUTED: "refuted", PART: "in part",
     "holds vacuously": "vacuously, because", "quick only": "quick recipe alone",
 }  # fmt: skip
 

@@ -84,12 +84,12 @@ def test_card_says_the_numbers_of_its_rows(rows, read, made):
         profile, lines = cards.drawn(row.id, read)
         if profile != row.profile:
             continue
-        assert f"Run by run, {RECIPES[profile]}" in card or row.id.endswith("-sft"), row.id
+        assert f"Seed by seed, {RECIPES[profile]}" in card or row.id.endswith("-sft"), row.id
         assert f"```bash\n{row.command}\n```" in card, row.id
         shown = sorted(lines, key=lambda one: one.values.mean())[:MOST]
         assert card.count("<circle") == sum(len(one.values) for one in shown), row.id
         if number := kind.number():
-            ends = map(float, re.search(r"interval for .*? is (-?[\d.]+) to (-?[\d.]+), if runs", card).groups())
+            ends = map(float, re.search(r"interval for .*? is (-?[\d.]+) to (-?[\d.]+) \S+, if runs", card).groups())
             within = (-np.inf, np.inf) if number.since else (0.0, number.top)
             assert list(ends) == pytest.approx(
                 list(np.clip([row.predicted_low, row.predicted_high], *within)), abs=0.051
@@ -169,7 +169,7 @@ def test_card_and_listing_without_runs_of_the_authors_recipe_show_the_quick_ones
     without = lambda query, profile: read(query, profile)[: 0 if profile == "paper" else None]
     rows = pd.DataFrame(ledger.rows_of("sparse-11-19", without), columns=list(ledger.COLUMNS))
     card = cards.card("sparse-11-19", [*rows.itertuples()], without)
-    assert card.startswith(":::{dropdown} {bdg-muted}`not tested`") and "Run by run, quick recipe:" in card
+    assert card.startswith(":::{dropdown} {bdg-muted}`not tested`") and "Seed by seed, quick recipe:" in card
     assert "--profile quick" in card
     (listed,) = ledger.claims_table(rows).itertuples(index=False)
     assert listed.ours.endswith(" (quick recipe)") and "not tested" in listed.verdict

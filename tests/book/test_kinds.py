@@ -7,10 +7,11 @@ import pytest
 from cot2lib.errors import SpecError
 from cot2lib.runs import records
 from cot2lib.study import sweeps
-from cot2lib.study.claims import queries
+from cot2lib.study.claims import coded, queries
 from cot2lib.study.claims.comparisons import Cell, Direction, Parts
 from cot2lib.study.claims.kinds import HalfStated, Number, Statement, Verdict
 from cot2lib.study.judge import NAT, PERCENTS
+from cot2lib.study.printed import GAINS, gains
 
 
 def fixed(values, **columns):
@@ -149,6 +150,12 @@ def test_statement_is_settled_by_computation(found, vacuous, verdict):
     for profile in ("paper", "quick"):
         row = statement.row("x", profile, lambda query, profile: pytest.fail("no run is asked"))
         assert row == {"seeds": 0, "verdict": verdict, "command": "pytest tests/test_x.py"}
+
+
+def test_gain_beside_mnns_is_of_discrete_cot_as_its_text_says():
+    """Discrete CoT gains more than CoT2 on graphs, and MNNS has rewarded discrete CoT alone."""
+    discrete = [gains(name).mean() for name in GAINS if "discrete CoT" in name]
+    assert coded.gain_beside_mnns() == pytest.approx(np.mean(discrete[2:]) - np.mean(discrete[:2]))
 
 
 # Queries

@@ -86,7 +86,7 @@ def card(claim: str, rows: Sequence[tuple], read: Read) -> str:
         f"**What is wrong, and what is still true:** {{ref}}`erratum-{ERRATA[claim]}`." if claim in ERRATA else "",
         f"**Does our quick recipe's mean reach it?** {plain(row.reached)}." if isinstance(row.reached, str) else "",
         *dict.fromkeys(_ours(row) for row in rows if row.seeds),
-        *([f"Run by run, {_whose(shown)}{epochs}:", runs.figure] if runs else []),
+        *([f"Seed by seed, {_whose(shown)}{epochs}:", runs.figure] if runs else []),
         _judged(shown),
         " ".join(filter(None, hangs_on(claim, row.verdict, lines if profile == SETTLED else [], read))),
         unpaired(lines),
@@ -123,7 +123,7 @@ def _sentence(claim: str) -> str:
 def _ours(row: tuple) -> str:
     said = [] if pd.isna(row.last) else [KINDS[row.id].ours(row)]
     if row.judged == "best":
-        said.append(f"best evaluations {row.best:.1f}")
+        said = [f"last evaluations {said[0]}, best {row.best:.1f}"]
     return f"**Ours, {_whose(row)}:** {', '.join([*said, f'{row.seeds} seeds'])}."
 
 
@@ -142,7 +142,7 @@ def _judged(row: tuple) -> str:
         taken = f"the mean of {number.paper_runs} runs" if number.paper_runs > 1 else "one run"
         said.append(
             f"The 95 % prediction interval for {taken} is {low:.{number.unit.digits}f} to "
-            f"{high:.{number.unit.digits}f}, if runs are normally distributed."
+            f"{high:.{number.unit.digits}f} {number.shown_in.name}, if runs are normally distributed."
         )
     if pd.notna(row.split_half):
         said.append(
@@ -215,17 +215,18 @@ def _seeds(word: str, lines: list[Drawn], without: Callable[[int], str]) -> str:
         rests, it = ("The verdict rests", "it") if len(counts) == 1 else ("Some comparisons rest", "the verdict")
         stays = "stays" if word == UNDECIDED else "would be"
         return f"{rests} on {fewest} seeds; without any one of them {it} {stays} undecided."
+    whole = f"{len(seeds)} seeds" + " of all comparisons" * (len(counts) > 1)
     turned: dict[str, list[str]] = {}
     for seed in seeds:
         if (found := without(seed)) != word:
             turned.setdefault(found, []).append(str(seed))
     if not turned:
-        return f"The verdict stays if any one of the {len(seeds)} seeds is left out."
+        return f"The verdict stays if any one of the {whole} is left out."
     named = [
         f'to "{found}" without ' + (f"seed {' or '.join(which)}" if len(which) < MANY else f"any one of {len(which)}")
         for found, which in turned.items()
     ]
-    return f"Leaving out one of the {len(seeds)} seeds can change the verdict: {'; '.join(named)}."
+    return f"Leaving out one of the {whole} can change the verdict: {'; '.join(named)}."
 
 
 # Runs

@@ -134,6 +134,9 @@ class NoGain(Compared):
         verdict = noted(rules.no_gain_verdict(gaps, self.unit), self.given and f"if {self.given}")
         return verdict, max(gaps, key=lambda gap: mean_interval(gap).high)
 
+    def ours(self, row) -> str:
+        return super().ours(row).replace("gap", "gain")
+
 
 @dataclass(frozen=True)
 class Parts(OfRuns):

@@ -127,6 +127,10 @@ class Number(OfRuns):
         return scale(self.value).unit
 
     @property
+    def shown_in(self) -> Unit:
+        return PERCENTS if self.unit == POINTS else self.unit
+
+    @property
     def top(self) -> float:
         return scale(self.value).top
 
@@ -166,8 +170,7 @@ class Number(OfRuns):
         rows = read(self.query, profile)
         if rows.empty:
             return []
-        unit = PERCENTS if self.unit == POINTS else self.unit
-        return [Drawn("", *self._compared(claim, profile, read), unit, (rows,), (0.0, self.top))]
+        return [Drawn("", *self._compared(claim, profile, read), self.shown_in, (rows,), (0.0, self.top))]
 
     def _at(self, epoch: str, rows: pd.DataFrame) -> pd.Series:
         return scale(self.value).factor * rows[self.value.replace("last", epoch)]
