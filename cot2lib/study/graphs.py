@@ -9,7 +9,7 @@ from cot2lib.runs.records import Tables
 from cot2lib.specs import Run, RunSpec
 from cot2lib.study import frame, graph_runs, look, measured, policies, show
 from cot2lib.study.printed import paper_value
-from cot2lib.study.report import PERCENT, RECIPES, describe
+from cot2lib.study.report import PERCENT, RECIPES
 from cot2lib.tasks.prontoqa import TWINS
 
 BARE = "authors' recipe, no dropout or decay"  # the text states neither for graphs
@@ -75,10 +75,10 @@ def methods(rows: pd.DataFrame, x: str, task: str) -> look.Shown:
 
 
 def dimensions(rows: pd.DataFrame, curves: pd.DataFrame) -> look.Shown:
-    """Draw learning curves of both methods over dimensions; the finding has CoT2's final lead by our recipe."""
-    found = gaps(frame.at(rows, recipe=OURS), ["d_model"])
-    ends = ", ".join(f"{describe(row.mean, row.low, row.high)} at d = {row.d_model}" for row in found.itertuples())
-    return look.curves(curves, finding=f"CoT2 minus discrete CoT at the end, by our recipe (points): {ends}.")
+    """Draw learning curves of both methods over dimensions; the finding has CoT2's lead at the largest, by OURS."""
+    widest = gaps(frame.at(rows, recipe=OURS), ["d_model"]).tail(1)
+    finding = show.finding(widest, "CoT2 ends {told} discrete CoT at d = {d_model} by our recipe.")
+    return look.curves(curves, finding=finding)
 
 
 # Votes
@@ -116,7 +116,7 @@ def vote_curves(rows: pd.DataFrame) -> look.Shown:
     ours = frame.at(vote_gaps(rows), recipe=OURS)
     finding = (
         f"Votes of {rows['k'].max()} chains are right on at most {ours['voted'].max():.0f} % of questions, "
-        f"one answer of CoT2 on {ours['once'].max():.0f} % ({OURS}, means)."
+        f"CoT2 on {ours['once'].max():.0f} % ({OURS}, means)."
     )
     labels = ("samples k", "right majorities (%)")
     return look.curves(rows, hue="answers", col="recipe", x="k", y="right", labels=labels, finding=finding)

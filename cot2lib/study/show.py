@@ -13,6 +13,7 @@ from cot2lib.study.printed import Paper, number_at
 from cot2lib.study.report import PERCENT, describe
 
 HEADS = {"d_model": "d", "k": "K", "tries": "k", "temperature": "T", "gamma": "scale"}
+HEADS |= {"origin": "start", "started": "start"}  # the model that reward trains further
 PLAIN = {"d_model", "k", "temperature"}  # whose heading says what their values are
 ABOVE, ADDS = ("{} points above", "{} points below"), ("adds {} points", "costs {} points")
 
