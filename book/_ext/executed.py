@@ -48,8 +48,8 @@ Executed in {seconds} s: {facts}.
 {run}{retrained}
 ```
 
-{{numref}}`tab-commands`, on the page of [all claims](../book/claims.md), lists the commands that train recorded
-runs, with their hours.
+{{numref}}`tab-commands`, on the page of [all claims](../book/claims.md), lists the commands that train runs,
+with their hours.
 :::
 """
 RETRAINED = """
