@@ -89,7 +89,7 @@ def worded(seeds: Sequence[int] = THREE) -> list[RunSpec]:
 
 
 def placed(method: str, seed: int = SEEDS[0], d_model: int = 32, **shown) -> RunSpec:
-    """A run by what the search for a recipe found: places that count padding, a higher rate, a shorter memory and
+    """A run by what the search for a recipe found: places that count padding, a lower rate, a shorter memory and
     fewer steps."""
     task = ProsQA(padding_counts=True)
     return spec(method, task=task, d_model=d_model, heads=2, seed=seed, **SEARCHED, **shown)

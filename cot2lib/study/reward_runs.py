@@ -78,9 +78,9 @@ def mts_variants(profile: str, seeds: Sequence[int]) -> dict[str, list[GRPOSpec]
 def explaining(profile: str) -> list[GRPOSpec]:
     """Runs that tell explanations of the paper's Table 1 apart, on the split of its runs.
 
-    `grpo_mts_predicted.csv` says what each explanation predicts; it was committed before they ran. Twenty
-    initialisations as the text has it, ten with the public code's dropout in the current policy, five at the code's
-    learning rate. The quick recipe has the first alone, for it evaluates what its runs start from.
+    `grpo_mts_predicted.csv` says what each explanation predicts. Twenty initialisations as the text has it, ten with
+    the public code's dropout in the current policy, five at the code's learning rate. The quick recipe has the first
+    alone, for it evaluates what its runs start from.
     """
     one = dict(profile=profile, one_split=True)
     stated = sampled(seeds=TWENTY, **one)

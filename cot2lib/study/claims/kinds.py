@@ -24,7 +24,7 @@ from cot2lib.study.report import PERCENT, describe
 SETTLED = "paper"  # the profile whose records settle a claim
 YES, NO = "yes", "no"
 HOURS, TOKENS = Unit("hours", np.inf, 3), Unit("tokens", 5.0, 1)
-NEEDS = {"gsm8k": "needs a GPU"}  # what the machines at hand lack, by chapter
+NEEDS = {"gsm8k": "needs a GPU"}  # what runs by the authors' recipe need, by chapter
 
 
 class Scale(NamedTuple):

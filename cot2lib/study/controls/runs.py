@@ -1,6 +1,6 @@
 """Runs that separate labels from fed mixtures: controls of CSFT at equal examples, updates and passes.
 
-A control is CSFT with other targets (`cot2lib.targets`), or a method of the paper. Seeds were fixed before any run,
+A control is CSFT with other targets (`cot2lib.targets`), or a method of the paper. Seeds were fixed before their runs,
 with the predictions (`predictions.csv`).
 """
 

@@ -1,7 +1,7 @@
 """Runs that ask what each step reads: masks on attention in training, small dimensions and budgets, the path ahead.
 
-Seeds were fixed before any run, with the predictions (`steps_predicted.csv`). A cell is named by its method and what
-is not usual about it: "csft strict B=8 d=16".
+Seeds were fixed before their runs, with the predictions (`steps_predicted.csv`). A cell is named by its method and
+what is not usual about it: "csft strict B=8 d=16".
 """
 
 from collections.abc import Iterator, Mapping, Sequence
