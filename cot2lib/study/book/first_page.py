@@ -103,9 +103,9 @@ def glance() -> pd.DataFrame:
             ("scope", "signed sums, graphs, word problems, theory", "the same without large language models"),
             ("hardware", "GPUs (L40S)", f"CPUs; up to {shipped['stacked'].max()} runs shared a core"),
             (
-                "time of a run on four digits",
+                "a run on four digits",
                 f"about {paper_value('train-cost'):g} hours",
-                f"{minutes:.1f} minutes of a core (authors' recipe)",
+                f"{minutes:.1f} core-minutes on average (CoT2, d = 32, authors' recipe)",
             ),
             ("cost", "not stated", f"{len(shipped)} runs, {frame.hours(shipped).sum():.0f} core-hours"),
             ("outcome", f"{kinds.loc['all'].sum()} claims", f"{agree} agree ({some['all']} on a condition)"),
