@@ -64,9 +64,9 @@ def collect(
         print(f"{len(found) - len(weights)} runs without weights where they come from (--replace prefers the store)")
     joined = map(records.join, zip(*(tables for tables, _ in origins)))
     rows, curves = (table.set_index("id").loc[ids].reset_index() for table in joined)
-    made = pd.concat([tables[0] for tables, _ in origins]).query("id in @ids")
-    out = len(made.drop_duplicates(["id", "commit", "date"])) - len(ids)
-    if out and not replace:
+    made = pd.concat([tables[0] for tables, _ in origins]).drop_duplicates(["id", "commit", "date"])
+    shipped = {run_id for run_id in ids if home[run_id] is origins[0]}
+    if not replace and (out := made["id"].isin(shipped).sum() - len(shipped)):
         print(f"{out} other results left out of runs that are shipped (--replace prefers them)")
     return records.ship(stem, (rows, curves), weights, folder)
 

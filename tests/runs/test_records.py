@@ -73,6 +73,12 @@ def test_rows_curves_and_weights_of_a_run_are_of_one_training(
     assert training_of(SPECS[0]) == (True, True, True)
 
 
+def test_of_two_trainings_that_nobody_ships_none_is_kept_out(trained_again, kept, tmp_path, capsys):
+    capsys.readouterr()
+    collect("tiny", "quick", sources=[kept], folder=tmp_path / "new")
+    assert "left out" not in capsys.readouterr().out
+
+
 def test_weights_fall_back_to_the_store(trained_again, capsys, monkeypatch):
     assert runs.load(SPECS[0], retrain=True).transformer.ln_f.weight.mean() > 1.5, "as rows do under retrain"
     assert runs.load(SPECS[1], missing="error").transformer.ln_f.weight.mean() > 1.5, "these are not shipped"

@@ -70,7 +70,7 @@ def in_short() -> str:
         f"{_card('main-prosqa-cot2', ours('main-prosqa-cot2'))}, not {paper_value('main-prosqa-cot2'):g} %, and "
         f"{_card('main-prontoqa-cot2', 'near chance')} with its prompts or on ProntoQA.",
     ]
-    return " ".join(sentences).replace(" %", "\N{NO-BREAK SPACE}%")
+    return " ".join(sentences)
 
 
 def of_local_steps() -> list[float]:
