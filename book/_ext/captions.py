@@ -2,8 +2,8 @@
 
 A badge gives the verdicts and leads to the claims' cards. A caption that does not speak of the paper says that it has
 no counterpart there. A table of many rows or columns is folded below its number and the first sentence of its caption,
-unless its cell is tagged `open`, since it carries its chapter. A smaller one is folded if its cell is tagged `folded`,
-since readers look it up. First columns name their rows.
+unless its cell, or a container round it, is marked `open`, since it carries its page. A smaller one is folded if its
+cell is tagged `folded`, since readers look it up. First columns name their rows.
 """
 
 from functools import cache
