@@ -20,7 +20,7 @@ from cot2lib.study.series import BLUE, GREEN, ORANGE, PINK
 
 LATER = {NUMBERS: 10, GRAPHS: 5}  # seeds of this block, counted from the first block's
 WORDS = {"csft": "CSFT", "fresh-path": "fresh paths", "discrete": "discrete CoT", "coconut": "COCONUT"}
-COLOURS = {"csft": BLUE, "fresh-path": GREEN, "discrete": ORANGE, "coconut": PINK}
+COLOURS = {"csft": BLUE, "fresh-path": PINK, "discrete": ORANGE, "coconut": GREEN}
 FORMS = {
     "all": "everything before it",
     "local": "thought before, digits up to its own",
