@@ -23,7 +23,7 @@ def test_public_layout():
     assert task.tokens[:7] == ("<PAD>", "<BOS>", "<EOS>", "->", "+", "-", "D0")
     assert task.tokens[task.state_id(-36)] == "S-36" and task.tokens[task.state_id(36)] == "S36"
     assert task.state_id(36) == 88 and task.positions == 11
-    assert [task.digit_id(digit) for digit in (0, 9)] == [6, 15] and MNNS(5, 13, 5).digit_id(13) == 19
+    assert task.tokens[15] == "D9" and MNNS(5, 13, 5).tokens[19] == "D13"
     row = (task.digits == torch.tensor([2, 1, 4, 7])).all(1).nonzero()[0, 0]
     assert [task.tokens[i] for i in task.prompts[row]] == ["<BOS>", "D2", "D1", "D4", "D7", "->"]
 
