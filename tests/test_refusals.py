@@ -226,7 +226,7 @@ REFUSALS = [
     ("B=17", lambda: hindsight_targets(MNNS(), 17, "shared")),
     ("ties='best-first'", lambda: hindsight_targets(MNNS(), 2, "best-first")),
     ("more than 2^53 trajectories; use 'shared'.", lambda: hindsight_targets(MNNS(length=60, inputs=2), 10)),
-    ("a step has one for geometric or product", lambda: losses.log_ratio(torch.ones(2, 3), torch.ones(2, 3), "mean")),
+    ("choose one of geometric, product, per-draw.", lambda: losses.log_ratios(*torch.ones(2, 1, 1, 1, 3), "mean")),
     # models
     ("runs=0: must be at least 1", lambda: GPT2Stack(0, *SHAPE[1:])),
     ("vocab_size=-9: must be at least 1", lambda: GPT2Stack(1, -9, 5, 4, 1, 1)),
