@@ -117,7 +117,6 @@ REFUSALS = [
     ("waiting=3: some questions have 4 hops; wait at least as long.", lambda: ProsQA(waiting=3)),
     ("mixture=(0.5, 0.5), hops=4: give shares that add up to 1, and hops=None", lambda: ProsQA(mixture=(0.5, 0.5))),
     ("mixture=(0.5, 0.4)", lambda: ProsQA(hops=None, mixture=(0.5, 0.4))),
-    ("inputs=100: ", lambda: replace(published(QUESTIONS), inputs=100).graphs),
     ("hops=2: choose 3 to 6, or None for all of them.", lambda: ProsQA(hops=2)),
     ("inputs=3: need at least 10 questions", lambda: ProsQA(inputs=3)),
     ("seed=-1: must be at least 0", lambda: ProntoQA(seed=-1)),
