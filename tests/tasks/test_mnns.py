@@ -75,8 +75,3 @@ def test_sampled_inputs_are_distinct_and_repeatable():
     every = MNNS(3, 5, 3)
     few = MNNS(3, 5, 3, inputs=27)
     assert torch.equal(torch.unique(few.digits, dim=0), every.digits) and not torch.equal(few.digits, every.digits)
-
-
-def test_larger_vocabulary_is_allowed():
-    wide = MNNS(max_sum=50)
-    assert wide.vocab_size == 89 + 28 and torch.equal(wide.answers, MNNS().answers)

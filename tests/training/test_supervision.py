@@ -62,13 +62,6 @@ def test_long_inputs(budget, ties):
     assert targets.min() >= 0
 
 
-def test_lexicographic_cut_of_a_long_input_is_a_prefix():
-    """Twelve digits still can be listed: the counted cut equals the sorted list."""
-    task = MNNS(3, 9, 12, inputs=4)
-    for ties in TIES:
-        assert torch.allclose(trajectory_shares(task, 37, ties), enumerated(task, 37, ties), rtol=0, atol=1e-12)
-
-
 def test_shares_stay_where_no_walk_goes_on():
     """Of two inputs the first has walks for three steps, the second for one."""
     forward = [torch.tensor(mass).double() for mass in ([[1, 0], [1, 0]], [[1, 3], [0, 2]], [[2, 2], [0, 0]])]
