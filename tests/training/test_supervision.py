@@ -3,7 +3,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cot2lib.supervision import TIES, hindsight_targets, trajectory_shares, walk_shares
+from cot2lib.supervision import TIES, hindsight_targets, trajectory_shares
 from cot2lib.tasks import MNNS
 
 
@@ -60,14 +60,6 @@ def test_long_inputs(budget, ties):
     targets = hindsight_targets(task, budget, ties)
     assert (targets.sum(-1) - 1).abs().max() < 1e-12
     assert targets.min() >= 0
-
-
-def test_shares_stay_where_no_walk_goes_on():
-    """Of two inputs the first has walks for three steps, the second for one."""
-    forward = [torch.tensor(mass).double() for mass in ([[1, 0], [1, 0]], [[1, 3], [0, 2]], [[2, 2], [0, 0]])]
-    assert walk_shares(forward, uniform=False).tolist() == [[[0.25, 0.75], [0.5, 0.5]], [[0, 1], [0, 1]]]
-    assert walk_shares(forward, uniform=True).tolist() == [[[0.5, 0.5], [0.5, 0.5]], [[0, 1], [0, 1]]]
-    assert not walk_shares([forward[0], torch.zeros(2, 2).double()], uniform=False).any(), "nor where none begins"
 
 
 def test_rows_and_chunks_agree(monkeypatch):
