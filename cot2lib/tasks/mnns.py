@@ -245,8 +245,6 @@ class MNNSLengths(MNNS):
 
     def __post_init__(self):
         super().__post_init__()
-        if self.shortest > self.length:
-            raise SpecError(f"shortest={self.shortest}: choose 1..{self.length}, the digits of the longest inputs.")
         if self.low < 1 or self.inputs is not None:
             raise SpecError(f"low={self.low}, inputs={self.inputs}: several lengths need low >= 1 and inputs=None.")
 
