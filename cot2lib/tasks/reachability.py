@@ -224,12 +224,8 @@ class Reachability(Task):
         else:  # `A in B .` for each edge
             verb, stop = torch.where(negative, token("not in"), token("in")), torch.full_like(start, token("."))
             edges = torch.stack([self.state_ids[start], verb, self.state_ids[end], stop], -1).flatten(1)
-            opening, closing, last = (
-                filled("Description", "{"),
-                filled("}", "Question", "{"),
-                filled("}", "Steps", "{"),
-            )
-            question = torch.cat([closing, self.asked_in_words, last], 1)
+            opening = filled("Description", "{")
+            question = torch.cat([filled("}", "Question", "{"), self.asked_in_words, filled("}", "Steps", "{")], 1)
         whole = torch.cat([opening, edges, question, filled("->").repeat(1, int(arrow) + pauses)], 1)
         # empty places of edges, which stand behind the edges, move to the left of all
         places = torch.arange(whole.shape[1])
