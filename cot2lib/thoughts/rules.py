@@ -161,9 +161,6 @@ class Discrete(Sampled):
     def samples(self) -> bool:
         return self.temperature > 0
 
-    def columns(self) -> dict[str, object]:
-        return {"k": 1} | super().columns()
-
     def log_densities(self, parameters: Weights, action: Tokens) -> LogDensity:
         return self._log_weights(parameters).gather(-1, action)
 
