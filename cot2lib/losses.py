@@ -83,22 +83,18 @@ def advantages(rewards: Float[Tensor, "run prompt sample"], scaled: bool = True)
     return centred / rewards.std(-1, correction=0, keepdim=True).clamp(min=LEAST_SPREAD) if scaled else centred
 
 
-def log_ratio(new: Draws, old: Draws, ratio: str) -> Steps:
-    """Logarithm of a step's policy ratio from the log-densities of its draws under two policies.
-
-    `ratio` is "product", the likelihood ratio, or "geometric", its 1/K-th power (eq. multi-token-normalization).
-    """
-    if ratio not in RATIOS[:2]:
-        raise SpecError(f"ratio={ratio!r}: a step has one for {' or '.join(RATIOS[:2])}.")
-    change = new - old
-    return change.mean(-1) if ratio == "geometric" else change.sum(-1)
-
-
 def log_ratios(new: Draws, old: Draws, ratio: str) -> Clipped:
-    """Logarithms of the ratios that are clipped: one of each step, or under "per-draw" one of each draw."""
+    """Logarithms of policy ratios, from the log-densities of the draws of steps under two policies.
+
+    A step has one ratio, under "product" the likelihood ratio, under "geometric" its 1/K-th power (eq.
+    multi-token-normalization). Under "per-draw" each draw has one.
+    """
+    if ratio not in RATIOS:
+        raise SpecError(f"ratio={ratio!r}: choose one of {', '.join(RATIOS)}.")
+    change = new - old
     if ratio == "per-draw":
-        return new - old
-    return log_ratio(new, old, ratio)[..., None]
+        return change
+    return change.mean(-1, keepdim=True) if ratio == "geometric" else change.sum(-1, keepdim=True)
 
 
 def surrogate(
@@ -124,5 +120,5 @@ def kl_estimate(new: Draws, reference: Draws, ratio: str = "product") -> Steps:
     Unbiased for draws of the new policy if `ratio` is the product; with the geometric mean it estimates neither that
     divergence nor its K-th part.
     """
-    gap = log_ratio(reference, new, "geometric" if ratio == "geometric" else "product")
+    gap = log_ratios(reference, new, "geometric" if ratio == "geometric" else "product")[..., 0]
     return torch.expm1(gap) - gap

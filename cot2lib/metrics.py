@@ -19,7 +19,7 @@ from jaxtyping import Shaped
 from torch import Tensor
 
 from cot2lib.errors import SpecError
-from cot2lib.kit.frozen import as_int, distinct, positive
+from cot2lib.kit.frozen import as_int, distinct
 
 Values: TypeAlias = Sequence | np.ndarray | pd.Series
 Numbers: TypeAlias = Values | pd.DataFrame | Shaped[Tensor, "..."] | float | int
@@ -47,7 +47,6 @@ def mean_interval(values: Values, low: float = -np.inf, high: float = np.inf) ->
 
 def prediction_interval(values: Values, runs: int) -> Interval:
     """95 % interval for the mean of `runs` further runs of the same kind. It is Student-t and not cut."""
-    positive(runs=runs)
     return _interval(values, runs)
 
 
@@ -69,23 +68,17 @@ def _deviation(x: np.ndarray) -> float:
     return float(x.std(ddof=1)) if len(x) > 1 else np.nan
 
 
-def by_seed(above: Values, below: Values) -> tuple[pd.Series, pd.Series]:
-    """Both sides, series by seed, at the seeds that both have, in the first's order; SpecError if there are none."""
-    if not (isinstance(above, pd.Series) and isinstance(below, pd.Series)):
-        raise SpecError("runs without their seeds do not pair; give each side as a series by seed.")
+def paired(above: pd.Series, below: pd.Series) -> pd.Series:
+    """Differences above - below of series by seed, at the seeds that both have; SpecError if a seed stands twice."""
     for side in (above, below):
         distinct("seeds", side.index.tolist())
     shared = above.index[above.index.isin(below.index)]
-    if shared.empty:
-        names = [", ".join(map(str, side.index)) or "none" for side in (above, below)]
-        raise SpecError(f"no seed is on both sides ({names[0]}; {names[1]}); give runs of the same seeds.")
-    return above[shared], below[shared]
+    return above[shared] - below[shared]
 
 
-def paired_interval(above: Values, below: Values) -> Interval:
-    """95 % interval of the mean difference above - below, over the seeds that both have; errors as `by_seed`."""
-    above, below = by_seed(above, below)
-    return mean_interval(above - below)
+def paired_interval(above: pd.Series, below: pd.Series) -> Interval:
+    """95 % interval of the mean of the `paired` differences; SpecError if no seed is on both sides."""
+    return mean_interval(paired(above, below))
 
 
 def seeds_for(values: Values, half: float) -> int | None:

@@ -120,16 +120,10 @@ def trajectory_shares(
 
 
 def walk_shares(forward: list[Mass], uniform: bool) -> Float[Tensor, "input step state"]:
-    """Share of all walks of 1..m steps in each state, or uniform shares of the states that they reach.
-
-    The share before stays where no walk goes on.
-    """
-    shares: list[Float[Tensor, "input state"]] = []
-    for mass in forward[1:]:
-        reached = (mass > 0).double() if uniform else mass
-        total = reached.sum(1, keepdim=True)
-        shares.append(torch.where(total > 0, reached / total, shares[-1] if shares else reached))
-    return torch.stack(shares, dim=1)
+    """Share of all walks of 1..m steps in each state, or uniform shares of the states that they reach."""
+    walks = torch.stack(forward[1:], dim=1)  # (input, step, state)
+    reached = (walks > 0).double() if uniform else walks
+    return reached / reached.sum(-1, keepdim=True)
 
 
 def kept_trajectories(task: Task, budget: int | None, rows: Rows) -> float | Float[Tensor, "input 1"]:
@@ -148,12 +142,12 @@ def per_input(value: int | Int[Tensor, " all"], rows: Rows) -> int | Int[Tensor,
 def graph_of(task: Task, rows: Rows) -> list[Children]:
     """Children of every step; an input that has answered stays where it is."""
     graph = [task.children(step, rows) for step in range(task.steps)]
-    if task.lengths is None:
-        return graph
-    stay = torch.arange(task.states)[:, None]  # (state, 1)
-    ended = [(task.lengths[rows] <= step)[:, None, None] for step in range(task.steps)]
-    alone = [torch.cat([stay, torch.full((task.states, c.shape[2] - 1), -1)], 1) for c in graph]  # (state, branch)
-    return [torch.where(over, only, children) for over, only, children in zip(ended, alone, graph)]
+    if task.lengths is not None:
+        for step, children in enumerate(graph):
+            stay = torch.full_like(children[:1], -1)
+            stay[..., 0] = torch.arange(task.states)
+            graph[step] = torch.where((task.lengths[rows] <= step)[:, None, None], stay, children)
+    return graph
 
 
 def forward_counts(graph: list[Children], states: int, start: int | Int[Tensor, " input"]) -> list[Mass]:
@@ -196,7 +190,6 @@ def drawn_paths(
 @lru_cache(maxsize=2)
 def continuations(task: Task) -> list[Mass]:
     """How many ways go on to the end from each state of each input, after steps 0..m."""
-    check_targets_fit(task, task.size)
     ones = torch.ones(CHUNK, task.states, dtype=torch.float64)
     chunks = torch.arange(task.size).split(CHUNK)
     counts = [backward_counts(graph_of(task, rows), ones[: len(rows)]) for rows in chunks]

@@ -136,7 +136,7 @@ def test_ratio_surrogate_and_its_gradients(both):
         in_library(stack, name)[0].copy_(weight.data)
     new = cot2.log_likelihood(model, each, thoughts)
     after = replayed(stack, MTS(3), prompts[None], None, rollout)
-    ratios = [losses.log_ratio(*pair, "geometric") for pair in zip(after, before)]
+    ratios = [losses.log_ratios(*pair, "geometric")[..., 0] for pair in zip(after, before)]
     assert torch.allclose(new - old, torch.cat(ratios, 2)[0], atol=1e-5) and (new - old).abs().max() > 0.1
     ours = cot2.grpo_loss(new, old, rewards)
     advantages = losses.advantages(rewards[None]).flatten(1)

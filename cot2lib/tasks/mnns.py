@@ -26,7 +26,6 @@ from cot2lib.tasks.task import TRAIN_SHARE, Rows, Task
 SPECIALS = ("<PAD>", "<BOS>", "<EOS>", "->", "+", "-")
 PAD, BOS, EOS, ARROW = range(4)
 ENUMERABLE = 10**5
-LONGEST = 1000  # digits: of longer inputs a float64 cannot count the 2^m trajectories
 
 
 @dataclass(frozen=True)
@@ -52,8 +51,6 @@ class MNNS(Task):
         super().__post_init__()
         if not 0 <= self.low <= self.high:
             raise SpecError(f"digits {self.low}..{self.high}: need 0 <= low <= high.")
-        if self.length > LONGEST:
-            raise SpecError(f"length={self.length}: trajectories can be counted for up to {LONGEST} digits.")
         if self.inputs is None and self.distinct > ENUMERABLE:
             kinds = f"{self.high - self.low + 1}^{self.length}"
             raise SpecError(
@@ -116,12 +113,6 @@ class MNNS(Task):
             raise SpecError(f"sum {value} is outside the vocabulary's {-self.bound}..{self.bound}.")
         return len(SPECIALS) + self.digit_tokens + self.bound + value
 
-    def digit_id(self, digit: int) -> int:
-        """Vocabulary index of an input digit; SpecError if the vocabulary has no such digit."""
-        if not 0 <= as_int("digit", digit) < self.digit_tokens:
-            raise SpecError(f"digit {digit} is outside the vocabulary's 0..{self.digit_tokens - 1}.")
-        return len(SPECIALS) + digit
-
     @property
     def tokens(self) -> tuple[str, ...]:
         digits = (f"D{d}" for d in range(self.digit_tokens))
@@ -171,7 +162,7 @@ class MNNS(Task):
         """Token ids of every input; `arrow=False` omits the arrow, as the authors' CoT2 code; `pauses` adds more."""
         filled = lambda token, columns: torch.full((self.size, columns), token)
         arrows = filled(ARROW, int(arrow) + pauses)
-        return torch.cat([filled(BOS, 1), self.digits + self.digit_id(0), arrows], dim=1)
+        return torch.cat([filled(BOS, 1), self.digits + len(SPECIALS), arrows], dim=1)
 
     @cached_property
     def answers(self) -> Int[Tensor, " input"]:
@@ -254,8 +245,6 @@ class MNNSLengths(MNNS):
 
     def __post_init__(self):
         super().__post_init__()
-        if self.shortest > self.length:
-            raise SpecError(f"shortest={self.shortest}: choose 1..{self.length}, the digits of the longest inputs.")
         if self.low < 1 or self.inputs is not None:
             raise SpecError(f"low={self.low}, inputs={self.inputs}: several lengths need low >= 1 and inputs=None.")
 
@@ -312,7 +301,7 @@ class MNNSLengths(MNNS):
         arrows = torch.full((self.size, int(arrow) + pauses), ARROW)
         lead = self.padding + self.shifts  # tokens before BOS
         place = torch.arange(self.places + 1 + self.length) - lead[:, None]  # (input, token), 0 at BOS
-        tokens = self.digits.gather(1, (place - 1).clamp(0, self.length - 1)) + self.digit_id(0)
+        tokens = self.digits.gather(1, (place - 1).clamp(0, self.length - 1)) + len(SPECIALS)
         tokens = torch.where(place == 0, BOS, torch.where(place < 0, PAD, tokens))
         return torch.cat([tokens, arrows], 1)
 

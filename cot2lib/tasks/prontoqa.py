@@ -106,19 +106,15 @@ class ProntoQA(Reachability):
 
     @property
     def asked(self) -> Int[Tensor, "input 3"]:
+        """The property, the chain's end or what is apart (under `sign` always the end), the verb, and the entity."""
+        other = (~self._questions.yes & (self.reading != "sign")).long()[:, None]
         verb = torch.where(self._questions.negated, token("not in"), token("in"))
-        return torch.stack([self._property, verb, self.state_ids[self.root]], 1)
+        return torch.stack([self.state_ids[self.options.gather(1, other)[:, 0]], verb, self.state_ids[self.root]], 1)
 
     @property
     def asked_in_words(self) -> Int[Tensor, "input 4"]:
         """`C in F .`, or `C not in F .`."""
         return torch.cat([self.asked.flip(1), torch.full((self.size, 1), token("."))], 1)
-
-    @property
-    def _property(self) -> Int[Tensor, " input"]:
-        """Token of the property in question, the chain's end or what is apart; under `sign` always the end."""
-        other = ~self._questions.yes & (self.reading != "sign")
-        return self.state_ids[torch.where(other, self.options[:, 1], self.options[:, 0])]
 
 
 @lru_cache(maxsize=8)

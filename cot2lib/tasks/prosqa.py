@@ -95,9 +95,7 @@ class ProsQA(Reachability):
 
     @property
     def graphs(self) -> Graphs:
-        if self.mixture:
-            return mixed(self.inputs, self.names, self.mixture, self.seed)
-        return grown(self.inputs, self.names, self.hops, self.seed)
+        return grown(self.inputs, self.names, self.hops, self.mixture, self.seed)
 
     @property
     def most_edges(self) -> int:
@@ -145,14 +143,10 @@ class Forest(NamedTuple):
 
 
 @lru_cache(maxsize=8)
-def grown(inputs: int, names: int, hops: int | None, seed: int) -> Graphs:
-    """Graphs with a question that degrees do not answer, the same for the same arguments."""
-    return Graphs(*map(torch.from_numpy, _found(inputs, names, hops, np.random.default_rng([seed, 0]))))
-
-
-@lru_cache(maxsize=8)
-def mixed(inputs: int, names: int, mixture: tuple[float, ...], seed: int) -> Graphs:
-    """The same with a share of each number of hops from three on, in random order."""
+def grown(inputs: int, names: int, hops: int | None, mixture: tuple[float, ...], seed: int) -> Graphs:
+    """Graphs with a question that degrees do not answer, the same for the same arguments; a mixture is shuffled."""
+    if not mixture:
+        return Graphs(*map(torch.from_numpy, _found(inputs, names, hops, np.random.default_rng([seed, 0]))))
     rng = np.random.default_rng([seed, 4])
     counts = np.diff(np.round(inputs * np.cumsum([0.0, *mixture]))).astype(int).tolist()
     parts = [
@@ -266,17 +260,13 @@ class PublishedProsQA(ProsQA):
 
     @property
     def graphs(self) -> Graphs:
-        graphs = _read(self.path, self.sha256, self.seed)
-        if len(graphs.hops) != self.inputs:
-            raise SpecError(f"inputs={self.inputs}: {self.path} has {len(graphs.hops)} questions; leave inputs out.")
-        return graphs
+        return _read(self.path, self.sha256, self.seed)
 
 
 def published(path: str | Path, **options) -> PublishedProsQA:
     """The task of a file; options are fields of `Reachability`. Raises the errors of `PublishedProsQA`."""
-    content = _content(path)
-    sha256 = hashlib.sha256(content).hexdigest()
-    return PublishedProsQA(path=str(path), sha256=sha256, inputs=len(_questions(path, content)), **options)
+    questions, sha256 = _questions(path)
+    return PublishedProsQA(path=str(path), sha256=sha256, inputs=len(questions), **options)
 
 
 def fetch() -> Path:
@@ -284,17 +274,15 @@ def fetch() -> Path:
     return fetched(ADDRESS, CHECKSUM, "and give its path")
 
 
-def _content(path: str | Path) -> bytes:
+def _questions(path: str | Path) -> tuple[list[dict], str]:
+    """The questions of a file, and its checksum."""
     try:
-        return Path(path).read_bytes()
+        content = Path(path).read_bytes()
     except OSError as error:
         raise SpecError(
             f"{path} cannot be read ({error.strerror}); give the path of a published ProsQA file, or what "
             "cot2lib.tasks.prosqa.fetch() returns, which downloads one."
         ) from error
-
-
-def _questions(path: str | Path, content: bytes) -> list[dict]:
     try:
         questions = [{name: question[name] for name in FIELDS} for question in json.loads(content)]
         nodes, edges, steps = (max(len(question[name]) for question in questions) for name in FIELDS[:3])
@@ -302,17 +290,16 @@ def _questions(path: str | Path, content: bytes) -> list[dict]:
         raise SpecError(f"{path} is no published ProsQA file ({brief(error)}); download it again.") from error
     if nodes > SIZES[28].most or edges > SIZES[28].edges or steps > MOST_HOPS:
         raise SpecError(f"{path}: prompts have no room for {nodes} nodes, {edges} edges or {steps} steps.")
-    return questions
+    return questions, hashlib.sha256(content).hexdigest()
 
 
 @lru_cache(maxsize=8)
 def _read(path: str, sha256: str, seed: int) -> Graphs:
-    content = _content(path)
-    if hashlib.sha256(content).hexdigest() != sha256:
+    (questions, found), rng = _questions(path), np.random.default_rng([seed, 3])
+    if found != sha256:
         raise SpecError(
             f"{path} is not the file that this task was made of (sha256 {sha256[:12]}...); give that file."
         )
-    questions, rng = _questions(path, content), np.random.default_rng([seed, 3])
     column = lambda name: torch.tensor([question[name] for question in questions])
     edges = torch.full((len(questions), SIZES[28].edges, 2), -1)
     for row, question in enumerate(questions):

@@ -193,7 +193,7 @@ class Reachability(Task):
     def options(self) -> Int[Tensor, "input 2"]:
         return self.named(self.graphs.options)
 
-    @property
+    @cached_property
     def ends(self) -> tuple[Int[Tensor, "input edge"], Int[Tensor, "input edge"]]:
         """Names of both ends of each edge; one beyond the last name where there is no edge."""
         there = self.edges.where(self.edges >= 0, self.names)
@@ -224,12 +224,8 @@ class Reachability(Task):
         else:  # `A in B .` for each edge
             verb, stop = torch.where(negative, token("not in"), token("in")), torch.full_like(start, token("."))
             edges = torch.stack([self.state_ids[start], verb, self.state_ids[end], stop], -1).flatten(1)
-            opening, closing, last = (
-                filled("Description", "{"),
-                filled("}", "Question", "{"),
-                filled("}", "Steps", "{"),
-            )
-            question = torch.cat([closing, self.asked_in_words, last], 1)
+            opening = filled("Description", "{")
+            question = torch.cat([filled("}", "Question", "{"), self.asked_in_words, filled("}", "Steps", "{")], 1)
         whole = torch.cat([opening, edges, question, filled("->").repeat(1, int(arrow) + pauses)], 1)
         # empty places of edges, which stand behind the edges, move to the left of all
         places = torch.arange(whole.shape[1])
@@ -243,11 +239,6 @@ class Reachability(Task):
         return self.root
 
     @cached_property
-    def max_out_degree(self) -> int:
-        """Most edges of a node."""
-        return int(self._edge_rank.max()) + 1
-
-    @cached_property
     def _edge_rank(self) -> Int[Tensor, "input edge"]:
         """How many edges before this one leave the same node."""
         start = self.edges[..., 0]
@@ -256,12 +247,10 @@ class Reachability(Task):
 
     def children(self, step: int, rows: Rows = slice(None)) -> Int[Tensor, "input state branch"]:
         """Nodes that the edges of each node enter; a walk stays from the last hop to the answer, or where it waits."""
-        edges, rank = self.edges[rows], self._edge_rank[rows]
-        there = edges[..., 0] >= 0  # (input, edge)
-        place = (edges[..., 0] * self.max_out_degree + rank).where(there, self.names * self.max_out_degree)
-        flat = torch.full((len(edges), self.names * self.max_out_degree + 1), -1)
-        flat.scatter_(1, place, edges[..., 1])
-        after = flat[:, :-1].view(len(edges), self.names, self.max_out_degree)
+        (start, end), degree = (part[rows] for part in self.ends), int(self._edge_rank.max()) + 1
+        after = torch.full((len(start), (self.names + 1) * degree), -1)
+        after.scatter_(1, start * degree + self._edge_rank[rows], end)
+        after = after.view(len(start), -1, degree)[:, :-1]  # without where there is no edge
         stay = torch.full_like(after[:1], -1)
         stay[0, :, 0] = torch.arange(self.names)
         if self.waiting is None:
@@ -280,9 +269,7 @@ class Reachability(Task):
         for step in range(self.steps - 1):
             still = (self.graphs.hops <= step)[:, None] if self.waiting is None else childless
             leaving = walks.masked_fill(still, 0)
-            moved = torch.zeros_like(walks).scatter_add(1, end, leaving.gather(1, start))
-            moved[:, self.names] = 0
-            walks = moved + walks - leaving
+            walks = (walks - leaving).scatter_add(1, end, leaving.gather(1, start))
         return walks.sum(1)
 
     @cached_property

@@ -17,9 +17,8 @@ from cot2lib.tasks.prontoqa import APART, BESIDE, LEAF, OF_BESIDE
 from cot2lib.tasks.prosqa import FEWEST_HOPS, UNREACHED
 from cot2lib.tasks.reachability import MOST_HOPS, Graphs, Reachability
 
-Edge = tuple[int, int]  # from a node to a node
-Edges = Int[Tensor, "graph edge 2"]
 Ends = Bool[Tensor, "graph edge end"]  # which edges may be led to which nodes
+Edges = Int[Tensor, "graph edge 2"]
 
 INPUTS = 1000  # graphs that a test has
 LEAVES = 4
@@ -34,7 +33,7 @@ ASIDE = {
 
 LED_TO, LEADING = "the other concept is led to", "the other concept leads on"
 BOTH, NEITHER = "both", "neither, the same edges moved"
-MOVED: dict[str, dict[Edge, Edge]] = {LED_TO: ENTERING, LEADING: LEAVING, BOTH: ENTERING | LEAVING, NEITHER: ASIDE}
+MOVED = {LED_TO: ENTERING, LEADING: LEAVING, BOTH: ENTERING | LEAVING, NEITHER: ASIDE}
 
 
 # What graphs show without a search from the root
@@ -96,14 +95,10 @@ class Distracted(ProsQA):
         return _with_leaves(_by_numbers(self), self.passed)
 
 
-def with_room(task: ProsQA) -> Int[Tensor, " fitting"]:
-    """The graphs that `LEAVES` more nodes and edges fit into."""
-    return _room(task.graphs, task.names).nonzero()[:, 0]
-
-
-def _room(graphs: Graphs, names: int) -> Bool[Tensor, " graph"]:
-    edges = (graphs.edges[..., 0] >= 0).sum(1)
-    return (graphs.nodes + LEAVES <= names) & (edges + LEAVES <= graphs.edges.shape[1])
+def has_room(task: ProsQA) -> Bool[Tensor, " input"]:
+    """Which graphs `LEAVES` more nodes and edges fit into."""
+    edges = (task.graphs.edges[..., 0] >= 0).sum(1)
+    return (task.graphs.nodes + LEAVES <= task.names) & (edges + LEAVES <= task.most_edges)
 
 
 def _by_numbers(task: ProsQA) -> ProsQA:
@@ -118,7 +113,7 @@ def _with_leaves(task: ProsQA, passed: bool) -> Graphs:
     near = hops < graphs.hops[:, None] if passed else hops == UNREACHED
     options = (nodes[:, None] == graphs.options[:, None]).any(-1)  # which have to stay leaves
     hosts = near & (nodes < graphs.nodes[:, None]) & ~options
-    room = _room(graphs, task.names)
+    room = has_room(task)
     chosen = torch.multinomial(hosts.double(), LEAVES, replacement=True, generator=random)
     leaves = graphs.nodes[:, None] + torch.arange(LEAVES)
     more = torch.stack([chosen, leaves], -1).where(room[:, None, None], -1)  # (graph, leaf, 2)
@@ -196,8 +191,7 @@ def _chosen(graphs: Graphs, names: int, moved: bool, generator: torch.Generator)
     found, hops = _moves(graphs, names, moved)
     keys = torch.rand(found.shape, generator=generator).masked_fill(~found, -1.0).flatten(1)
     best, place = keys.max(1)
-    edge, end = place // names, place % names
-    return edge, end, hops[torch.arange(len(edge)), edge, end], best >= 0
+    return place // names, place % names, hops.flatten(1).gather(1, place[:, None])[:, 0], best >= 0
 
 
 def _moves(graphs: Graphs, names: int, moved: bool) -> tuple[Ends, Int[Tensor, "graph edge end"]]:

@@ -28,7 +28,6 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from cot2lib.errors import SpecError
 from cot2lib.kit.frozen import Count, Frozen, Natural, NonNegative, Positive, Share
 from cot2lib.kit.random import normals
 
@@ -162,9 +161,6 @@ class Discrete(Sampled):
     def samples(self) -> bool:
         return self.temperature > 0
 
-    def columns(self) -> dict[str, object]:
-        return {"k": 1} | super().columns()
-
     def log_densities(self, parameters: Weights, action: Tokens) -> LogDensity:
         return self._log_weights(parameters).gather(-1, action)
 
@@ -267,9 +263,6 @@ class Always(Rule):
     token: Natural
 
     def __call__(self, state: State) -> Thought:
-        vocab = state.logits.shape[-1]
-        if self.token >= vocab:
-            raise SpecError(f"token={self.token}: the vocabulary has {vocab} tokens.")
         return Thought(token_mean(torch.full_like(state.logits[..., :1], self.token, dtype=torch.int64), state.logits))
 
 

@@ -7,7 +7,6 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from cot2lib.errors import SpecError
 from cot2lib.kit import dirichlet
 from cot2lib.kit.frozen import Bound, Count, Positive
 from cot2lib.thoughts.rules import LogDensity, Sampled, State, Thought, Weights
@@ -41,11 +40,6 @@ class Dirichlet(Sampled):
     floor: Annotated[float, Bound("at least", 0), Bound("below", 0.5)] = 1e-3
     masked: bool = False
     most: Count | None = 16
-
-    def __post_init__(self):
-        super().__post_init__()
-        if self.masked and not self.floor:
-            raise SpecError("masked=True, floor=0: the mask needs a floor above 0; without a mask 0 keeps all tokens.")
 
     def __call__(self, state: State) -> Thought:
         alpha = state.logits.softmax(-1)  # (run, batch, vocab)

@@ -137,7 +137,7 @@ def test_the_mean_of_a_root_is_a_power_of_one_draws_mean(capsys):
     for k, mean in printed(capsys):
         draws = torch.cartesian_prod(*[torch.arange(3)] * int(k)).view(-1, int(k))
         tokens = [policy.log()[draws][None, :, None] for policy in (new, old)]
-        listed = (old[draws].prod(-1) * losses.log_ratio(*tokens, "geometric").exp().flatten()).sum()
+        listed = (old[draws].prod(-1) * losses.log_ratios(*tokens, "geometric").exp().flatten()).sum()
         assert mean == pytest.approx(float(listed), abs=1e-3) and (mean == 1) == (k == 1)
 
 

@@ -65,7 +65,6 @@ REFUSALS = [
     ("naming='old'", lambda: questions.of_file(QUESTIONS, "old")),
     ("`python benchmarks/record.py`", lambda: speed.timed("none")),
     # tasks, sums, trajectories
-    ("length=100000000: trajectories can be counted for up to 1000 digits", lambda: live.task(1, 9, 10**8)),
     ("fewer than 5 different multisets", lambda: live.task(5, 5, 4)),
     ("digits 9..1", lambda: live.task(9, 1, 4)),
     ("live_steps=1", lambda: live.rewards([], MTS(2), 1, 1e-3)),

@@ -6,7 +6,7 @@ import torch
 
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import MNNS, MNNSLengths
-from cot2lib.tasks.mnns import ARROW, BOS, PAD
+from cot2lib.tasks.mnns import PAD
 
 TASK = MNNSLengths(1, 3, 3, shortest=1, places=2)
 
@@ -37,8 +37,9 @@ def test_a_prompt_is_shifted_by_what_the_model_sees():
     assert TASK.shifts.unique().tolist() == [0, 1, 2] and prompts.shape[1] == 2 + 1 + 3 + 1
     for row, (prompt, padding) in enumerate(zip(prompts.tolist(), TASK.padding.tolist())):
         shift, length = int(TASK.shifts[row]), int(TASK.lengths[row])
-        digits = [TASK.digit_id(int(digit)) for digit in TASK.digits[row, :length]]
-        assert prompt[padding:] == [PAD] * shift + [BOS, *digits, ARROW] and set(prompt[:padding]) <= {PAD}
+        digits = [f"D{digit}" for digit in TASK.digits[row, :length].tolist()]
+        assert [TASK.tokens[i] for i in prompt[padding:]] == ["<PAD>"] * shift + ["<BOS>", *digits, "->"]
+        assert set(prompt[:padding]) <= {PAD}
     assert torch.equal(TASK.prompt(arrow=False), prompts[:, :-1])
     assert prompts.shape[1] + 3 <= TASK.positions
 

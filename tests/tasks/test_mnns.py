@@ -1,6 +1,5 @@
 import itertools
 
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,7 +22,7 @@ def test_public_layout():
     assert task.tokens[:7] == ("<PAD>", "<BOS>", "<EOS>", "->", "+", "-", "D0")
     assert task.tokens[task.state_id(-36)] == "S-36" and task.tokens[task.state_id(36)] == "S36"
     assert task.state_id(36) == 88 and task.positions == 11
-    assert [task.digit_id(digit) for digit in (0, 9)] == [6, 15] and MNNS(5, 13, 5).digit_id(13) == 19
+    assert task.tokens[15] == "D9" and MNNS(5, 13, 5).tokens[19] == "D13"
     row = (task.digits == torch.tensor([2, 1, 4, 7])).all(1).nonzero()[0, 0]
     assert [task.tokens[i] for i in task.prompts[row]] == ["<BOS>", "D2", "D1", "D4", "D7", "->"]
 
@@ -59,14 +58,6 @@ def test_every_sum_has_a_token(task):
     assert task.state_ids[task.start] == task.state_id(0)
 
 
-def test_parity_rule_and_majority():
-    """SETTINGS 1.1: 37.25 % of all inputs have answer 1, the parity rule scores 61.16 %."""
-    task = MNNS()
-    assert (task.answers == 1).double().mean() == pytest.approx(0.3725, abs=5e-5)
-    parity = (task.digits.sum(1) % 2) == task.answers
-    assert parity.double().mean() == pytest.approx(0.6116, abs=5e-5)
-
-
 def test_sampled_inputs_are_distinct_and_repeatable():
     task = MNNS(length=20, inputs=500, seed=3)
     assert len(torch.unique(task.digits, dim=0)) == 500
@@ -75,8 +66,3 @@ def test_sampled_inputs_are_distinct_and_repeatable():
     every = MNNS(3, 5, 3)
     few = MNNS(3, 5, 3, inputs=27)
     assert torch.equal(torch.unique(few.digits, dim=0), every.digits) and not torch.equal(few.digits, every.digits)
-
-
-def test_larger_vocabulary_is_allowed():
-    wide = MNNS(max_sum=50)
-    assert wide.vocab_size == 89 + 28 and torch.equal(wide.answers, MNNS().answers)

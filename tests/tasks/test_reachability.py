@@ -103,13 +103,6 @@ def test_a_longer_list_begins_alike():
     assert torch.equal(ProsQA(inputs=300).prompt()[:200], SMALL.prompt())
 
 
-def test_options_and_answers_are_balanced():
-    task = ProsQA(inputs=1000)
-    first = task.asked[:, 0] == task.answer_ids
-    yes = ProntoQA(inputs=1000).answer_ids == token("True")
-    assert abs(first.double().mean() - 0.5) < 0.05 and yes.sum() == 500
-
-
 def test_depths_are_hops_from_the_nearest_source():
     depths = variants.depths(SMALL)
     for row in range(10):

@@ -12,7 +12,7 @@ from builders import walk_counts
 from cot2lib.study import prontoqa
 from cot2lib.tasks import ProntoQA, ProsQA, variants
 from cot2lib.tasks.prontoqa import HOPS
-from cot2lib.tasks.variants import BOTH, LEADING, LEAVES, LED_TO, MOVED, NEITHER, Blocked, Distracted, with_room
+from cot2lib.tasks.variants import BOTH, LEADING, LEAVES, LED_TO, MOVED, NEITHER, Blocked, Distracted, has_room
 
 TASK = ProsQA(inputs=300, naming="age")
 USUAL = ProntoQA(inputs=60)
@@ -20,7 +20,7 @@ USUAL = ProntoQA(inputs=60)
 
 @pytest.fixture(scope="module")
 def room():
-    return with_room(TASK).tolist()
+    return has_room(TASK).nonzero()[:, 0].tolist()
 
 
 @cache

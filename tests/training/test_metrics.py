@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from cot2lib.metrics import (
-    by_seed,
     holm,
     maj_at_k,
     mean_interval,
+    paired,
     paired_interval,
     pass_at_k,
     prediction_interval,
@@ -53,7 +53,7 @@ def test_sides_pair_by_seed_and_not_by_place():
     below = pd.Series([20.0, 50.0, 80.0], index=[44, 42, 43])
     interval = paired_interval(above, below)
     assert (interval.mean, interval.low, interval.high, interval.n) == (10.0, 10.0, 10.0, 3)
-    assert [list(side.index) for side in by_seed(above, below)] == [[42, 43, 44]] * 2
+    assert paired(above, below).to_dict() == {42: 10.0, 43: 10.0, 44: 10.0}
 
 
 def test_prediction_interval_is_not_cut():

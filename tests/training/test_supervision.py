@@ -3,7 +3,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cot2lib.supervision import TIES, hindsight_targets, trajectory_shares, walk_shares
+from cot2lib.supervision import TIES, hindsight_targets, trajectory_shares
 from cot2lib.tasks import MNNS
 
 
@@ -62,30 +62,9 @@ def test_long_inputs(budget, ties):
     assert targets.min() >= 0
 
 
-def test_lexicographic_cut_of_a_long_input_is_a_prefix():
-    """Twelve digits still can be listed: the counted cut equals the sorted list."""
-    task = MNNS(3, 9, 12, inputs=4)
-    for ties in TIES:
-        assert torch.allclose(trajectory_shares(task, 37, ties), enumerated(task, 37, ties), rtol=0, atol=1e-12)
-
-
-def test_shares_stay_where_no_walk_goes_on():
-    """Of two inputs the first has walks for three steps, the second for one."""
-    forward = [torch.tensor(mass).double() for mass in ([[1, 0], [1, 0]], [[1, 3], [0, 2]], [[2, 2], [0, 0]])]
-    assert walk_shares(forward, uniform=False).tolist() == [[[0.25, 0.75], [0.5, 0.5]], [[0, 1], [0, 1]]]
-    assert walk_shares(forward, uniform=True).tolist() == [[[0.5, 0.5], [0.5, 0.5]], [[0, 1], [0, 1]]]
-    assert not walk_shares([forward[0], torch.zeros(2, 2).double()], uniform=False).any(), "nor where none begins"
-
-
 def test_rows_and_chunks_agree(monkeypatch):
     task = MNNS()
     whole = hindsight_targets(task, 3)
     assert torch.equal(whole[100:230], hindsight_targets(task, 3, rows=slice(100, 230)))
     monkeypatch.setattr("cot2lib.supervision.CHUNK", 1000)
     assert torch.equal(whole, hindsight_targets(task, 3))
-
-
-def test_the_longest_inputs_still_count():
-    """2^1000 trajectories are a float64; the shares of the few of them that are kept sum to one."""
-    task = MNNS(1, 2, 1000, inputs=1)
-    assert (hindsight_targets(task, None, "shared").sum(-1) - 1).abs().max() < 1e-9

@@ -67,7 +67,7 @@ def test_expected_geometric_ratio_is_below_one():
         tokens, before = enumerate_tokens(old, k)
         after = new.log()[tokens]
         chance = before.sum(-1).exp()
-        mean = {r: float(chance @ losses.log_ratio(after[None, :, None], before[None, :, None], r).exp()[0, :, 0])
+        mean = {r: float(chance @ losses.log_ratios(after[None, :, None], before[None, :, None], r).exp()[0, :, 0, 0])
                 for r in ("product", "geometric")}  # fmt: skip
         assert mean["product"] == pytest.approx(1.0)
         assert mean["geometric"] == pytest.approx(float((new ** (1 / k) * old ** (1 - 1 / k)).sum() ** k))

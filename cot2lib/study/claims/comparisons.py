@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from cot2lib.metrics import by_seed, mean_interval
+from cot2lib.metrics import mean_interval, paired
 from cot2lib.study import judge as rules
 from cot2lib.study.claims.kinds import SETTLED, Drawn, OfRuns, measured, noted, of_profile, scale, span
 from cot2lib.study.claims.queries import Read
@@ -60,10 +60,9 @@ class Cell(NamedTuple):
     def differences(self, profile: str, read: Read) -> pd.Series:
         """How far one side is above the other in the claim's unit, for the seeds that both have."""
         above, below = self.rows(profile, read)
-        if above.index.intersection(below.index).empty:
+        if above.empty or below.empty:  # and has no columns
             return pd.Series(dtype=float)
-        above, below = by_seed(above[self.column], below[self.beside].dropna())
-        return scale(self.column).factor * (above - below)
+        return scale(self.column).factor * paired(above[self.column], below[self.beside].dropna())
 
 
 @dataclass(frozen=True)

@@ -25,16 +25,7 @@ from cot2lib.study.prosqa.runs import evenly_mixed, with_weights
 from cot2lib.tasks import ProsQA
 from cot2lib.tasks.prosqa import fetch, published
 from cot2lib.tasks.reachability import MOST_HOPS, NAMINGS
-from cot2lib.tasks.variants import (
-    INPUTS,
-    LEAVES,
-    Distracted,
-    Rewritten,
-    ancestors,
-    can_be_rewritten,
-    depths,
-    with_room,
-)
+from cot2lib.tasks.variants import INPUTS, LEAVES, Distracted, Rewritten, ancestors, can_be_rewritten, depths, has_room
 
 AT_ONCE = 500  # questions of a file, between two looks at the progress
 HERE = Path(__file__).parents[3] / "tests" / "data" / "prosqa_valid.json"  # in a clone
@@ -156,4 +147,5 @@ def moves(task: ProsQA) -> tuple[Rows, ProsQA, ProsQA]:
 
 def leaves(task: ProsQA) -> tuple[Rows, ProsQA, ProsQA]:
     """Return questions whose graphs have room for more leaves, and the tasks with leaves elsewhere and on the way."""
-    return with_room(task)[:INPUTS], *(Distracted(**asdict(task), passed=passed) for passed in (False, True))
+    rows = has_room(task).nonzero()[:INPUTS, 0]
+    return rows, *(Distracted(**asdict(task), passed=passed) for passed in (False, True))
