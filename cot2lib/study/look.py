@@ -71,15 +71,14 @@ class Shown:
 
     def svg(self) -> str:
         """The same text for the same figure."""
+        drawn = io.StringIO()
         with plt.rc_context({"svg.hashsalt": "cot2"}):
-            return self._saved("svg", metadata={"Date": None}).decode()
+            self.figure.savefig(drawn, format="svg", metadata={"Date": None})
+        return drawn.getvalue()
 
     def png(self) -> bytes:
-        return self._saved("png")
-
-    def _saved(self, kind: str, **options) -> bytes:
         drawn = io.BytesIO()
-        self.figure.savefig(drawn, format=kind, **options)
+        self.figure.savefig(drawn, format="png")
         return drawn.getvalue()
 
 
@@ -134,7 +133,7 @@ def thinned(frame: pd.DataFrame, by: Sequence[str], x: str, y: str) -> pd.DataFr
     return points.assign(**{x: points.groupby([*by, "place"], observed=True)[x].transform("mean")})
 
 
-def _mark_ends(grid: sns.FacetGrid, hue: str, col: str, x: str, paper: Paper, palette: dict):
+def _mark_ends(grid: sns.FacetGrid, hue: str, col: str | None, x: str, paper: Paper, palette: dict):
     """The paper's values at the right edge of each panel."""
     for place, cell in grid.facet_data():
         for value, name in cell[[hue, "series"]].drop_duplicates().itertuples(index=False):
@@ -160,8 +159,7 @@ def ends(
     """Every run as a dot beside the mean with its 95 % t-interval, a panel per value of `col`; black bars: the paper.
 
     Places differ by `x`, dots of one place by `hue`. The paper's number depends on both, and on `col` if that is not
-    the recipe. Intervals are cut to `limits`. Each `row` of panels has a scale of its own unless it is a recipe.
-    Panels are `height` inches high.
+    the recipe. Intervals are cut to `limits`. Panels are `height` inches high; with `row="recipe"` each has a row.
     """
     data, apart = told_apart(rows, hue)
     # short lines below a place, unless it has lines of its own: its neighbours need room
@@ -169,16 +167,15 @@ def ends(
     data["place"] = ordered(data[x], ORDER.get(x, ())).map(lambda value: shown(called(x, value)))
     height = height or (3.1 if row is None else 2.5)
     aspect = min(4.34, WIDE / (data[col].nunique() if col else 1)) / height
-    sharey = "row" if row not in (None, "recipe") else True
     with plt.rc_context(SETTINGS):
-        grid = Grid(data, row=row, col=col, height=height, aspect=aspect, sharey=sharey, despine=False)
+        grid = Grid(data, row=row, col=col, height=height, aspect=aspect, despine=False)
         for place, cell in grid.facet_data():
             seeds(grid.facet_axis(*place[:2]), cell, apart, "place", y, limits)
         if paper:
             _mark_places(grid, data, hue, x, col, paper, apart["hue_order"])
-        top = limits[1] * 1.02 if sharey is True and np.isfinite(limits[1]) else None
+        top = limits[1] * 1.02 if np.isfinite(limits[1]) else None
         grid.set(ylim=(limits[0], top)).set_axis_labels("", label)
-        panel_titles(grid, col, row)
+        panel_titles(grid, col)
         legend(grid.figure, apart, paper=paper is not None, lines=False)
         finished(grid.figure)
     return Shown(grid.figure, data[[*filter(None, [row, col]), x, hue, "seed", y]], finding)
@@ -283,9 +280,9 @@ def ticked(axes: Sequence[Axes], places: Sequence[float], **options) -> None:
         axis.xaxis.set_minor_locator(NullLocator())
 
 
-def panel_titles(grid: sns.FacetGrid, col: str | None, row: str | None = None) -> None:
-    """Titles of the panels; nothing above a single one. One without runs is taken away."""
-    told = [*dict.fromkeys(name for name in ("recipe", row, col) if name in grid.data)]
+def panel_titles(grid: sns.FacetGrid, col: str | None) -> None:
+    """Titles of the panels: their recipe and value of `col`, where they have one. One without runs is taken away."""
+    told = [*dict.fromkeys(name for name in ("recipe", col) if name in grid.data)]
     for place, cell in grid.facet_data():
         if cell.empty:
             grid.facet_axis(*place[:2]).remove()
