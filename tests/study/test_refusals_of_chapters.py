@@ -24,7 +24,6 @@ from cot2lib.study import (
     speed,
     tasks,
 )
-from cot2lib.study.construction_block import ExpertStack
 from cot2lib.study.controls import outcomes
 from cot2lib.study.gsm8k_runs import word_problems
 from cot2lib.study.measured import collect
@@ -78,9 +77,8 @@ REFUSALS = [
     ("live_vocab=10: the sweep's budgets go to 16", lambda: capacity.checked(10, [4], 0.5)),
     ("budget=74", lambda: capacity.checked(73, [74], 0.5)),
     ("live_share=0.0", lambda: capacity.checked(73, [4], 0.0)),
-    ("choose 1 to 6 digits", lambda: construction.built([1] * 7, "repaired")),
+    ("choose 1 to 6 digits", lambda: construction.on_the_circle([1] * 7)),
     ("lengths[0]=0: must be at least 1", lambda: construction.smallest([0])),
-    ("feed='tokens': choose one of output, mixture", lambda: ExpertStack(MNNS(1, 3, 3), [1], "tokens")),
     # estimates, sampling, policy ratios
     ("ks=[0]", lambda: sample_complexity.checked([0], 4)),
     ("steps=1", lambda: sample_complexity.checked(KS, 1)),
