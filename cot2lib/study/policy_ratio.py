@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from matplotlib.ticker import NullLocator
 from torch import Tensor
 
@@ -206,29 +206,20 @@ def dropout(models: dict[str, Starts], ks: Sequence[int], probability: float) ->
         raise SpecError(f"dropout={probability}: choose 0 <= dropout < 1.")
     parts = []
     for (profile, (specs, stack)), k in product(models.items(), ks):
-        plain = one_sided_dropout(stack, specs, MTS(k), probability=probability)
-        over_k = one_sided_dropout(stack, specs, MTS(k, float(k)), ["product"], probability)
-        parts += [part.assign(divided=part is over_k, profile=profile, k=k) for part in (plain, over_k)]
+        for divided, ratios in ((False, losses.RATIOS), (True, ["product"])):
+            found = one_sided_dropout(stack, specs, MTS(k, float(k) if divided else 1.0), ratios, probability)
+            parts.append(found.assign(divided=divided, profile=profile, k=k))
     return pd.concat(parts, ignore_index=True)
-
-
-def shares(held: Sequence[Bool[Tensor, "run rollout _ _"]]) -> dict[str, Float[Tensor, " run"]]:
-    """Shares of ratios of which something holds: of thoughts and of answers."""
-    return {name: part.double().mean((1, 2, 3)) for name, part in zip(("thoughts", "answers"), held)}
 
 
 @torch.no_grad()
 def one_sided_dropout(
-    stack: GPT2Stack,
-    specs: Sequence[RunSpec],
-    thought: MTS,
-    ratios: Sequence[str] = losses.RATIOS,
-    probability: float = 0.1,
+    stack: GPT2Stack, specs: Sequence[RunSpec], thought: MTS, ratios: Sequence[str], probability: float
 ) -> pd.DataFrame:
     """Ratios at equal weights if the current policy alone drops out, on held-out prompts of trained models.
 
-    One row per ratio and run: `ratio`, `seed`; `thoughts`, `answers`, shares of ratios outside 1 - clip .. 1 + clip;
-    `spread`, the standard deviation of the thoughts' log-ratios. `PROMPTS` of each run are rolled out `GROUP` times.
+    One row per ratio and run: `ratio`, `seed`; `thoughts`, `answers`, shares of ratios outside 1 - clip .. 1 + clip.
+    `PROMPTS` of each run are rolled out `GROUP` times.
     """
     data, seeds = stack_data(specs, stack.device), [spec.seed for spec in specs]
     index = data.held_out.index[:, :PROMPTS]
@@ -240,10 +231,9 @@ def one_sided_dropout(
     old, new = (replayed(stack, thought, inputs, padding, rollout, mask) for mask in (None, dropout))
     parts = []
     for ratio in ratios:
-        moved = [losses.log_ratios(*pair, ratio) for pair in zip(new, old)]  # of thoughts, of answers
-        columns = shares([losses.outside_clip(part, CLIP) for part in moved]) | {"spread": moved[0].flatten(1).std(1)}
-        columns = {name: value.tolist() for name, value in columns.items()}
-        parts.append(pd.DataFrame({"ratio": ratio, "seed": seeds} | columns))
+        moved = [losses.outside_clip(losses.log_ratios(*pair, ratio), CLIP) for pair in zip(new, old)]
+        thoughts, answers = (part.double().mean((1, 2, 3)).tolist() for part in moved)
+        parts.append(pd.DataFrame({"ratio": ratio, "seed": seeds, "thoughts": thoughts, "answers": answers}))
     return pd.concat(parts, ignore_index=True)
 
 
