@@ -71,13 +71,12 @@ def read(profile: str, stacks: Stacks, measured_here: bool = False) -> pd.DataFr
         said = f"no Pass@k of run {run.id} (seed {run.seed}) is recorded under {profile}"
         raise RecordError(f"{said}; {remedy} with retrain=True.")
     seeds = list(dict.fromkeys(spec.seed for spec in specs))
-    wanted = {name: specs if name == profile else sweeps.small(name, seeds) for name in tables}
-    whole = [name for name, table in tables.items() if {spec.id for spec in wanted[name]} <= set(table["id"])]
-    known = {name: [(run.id, run.method, run.seed) for run in wanted[name]] for name in whole}
-    parts = [
-        tables[name].merge(pd.DataFrame(models, columns=["id", "method", "seed"])).assign(profile=name)
-        for name, models in known.items()
-    ]
+    parts = []
+    for name, table in tables.items():
+        wanted = specs if name == profile else sweeps.small(name, seeds)
+        known = pd.DataFrame([(run.id, run.method, run.seed) for run in wanted], columns=["id", "method", "seed"])
+        if known["id"].isin(table["id"]).all():
+            parts.append(table.merge(known).assign(profile=name))
     return tidy(pd.concat(parts, ignore_index=True)).rename(columns={"k": "tries"})
 
 
@@ -193,9 +192,9 @@ def sharpened(rows: pd.DataFrame, finding: str = "") -> Shown:
     """Accuracy over temperature, threshold and number of tokens of the thoughts, a line per kind of model; dots are
     seeds."""
     fields = [field for field in SHARPER if varied(rows, field)[field].nunique() > 1]
-    parts = [varied(rows, field).assign(field=SHARPER[field], value=varied(rows, field)[field]) for field in fields]
+    parts = [varied(rows, field).assign(field=SHARPER[field], value=rows[field]) for field in fields]
     drawn = pd.concat(parts)
-    drawn = drawn[drawn["field"].ne(SHARPER["top"]) | drawn["value"].gt(0)]
+    drawn = drawn[drawn["field"].ne(SHARPER["top"]) | drawn["value"].gt(0)]  # 0 for no limit
     labels = "", "validation accuracy (%)"
     shown = look.lines(
         drawn, "value", "accuracy", "layers", labels, "field", finding, limits=(0.0, 100.0), sharex=False, aspect=1.1
