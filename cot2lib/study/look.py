@@ -49,7 +49,7 @@ SETTINGS = {
 
 @dataclass(frozen=True)
 class Shown:
-    """A figure as pages show it: as vectors unless these weigh too much; HTML where a page's own colours draw it.
+    """A figure as pages show it: as vectors unless these weigh too much. Claim cards have theirs as HTML.
 
     Pages offer its `numbers` as a file; its `finding`, a sentence, opens the caption and the alternative text.
     """
@@ -60,10 +60,7 @@ class Shown:
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str | bytes]:
         """A picture, the numbers as CSV, the finding."""
-        if isinstance(self.figure, str):
-            picture = {"text/html": self.figure}
-        else:
-            picture = {"image/svg+xml": svg} if len(svg := self.svg()) <= MOST_SVG else {"image/png": self.png()}
+        picture = {"image/svg+xml": svg} if len(svg := self.svg()) <= MOST_SVG else {"image/png": self.png()}
         return picture | {NUMBERS: self.csv(), FINDING: self.finding, "text/plain": self.finding or "a figure"}
 
     def csv(self) -> str:
@@ -92,7 +89,7 @@ class Grid(sns.FacetGrid):
 def curves(
     frame: pd.DataFrame,
     hue: str = "method",
-    col: str | None = "d_model",
+    col: str = "d_model",
     paper: Paper | None = None,
     finding: str = "",
     x: str = "epoch",
@@ -106,12 +103,11 @@ def curves(
     Lines differ by `hue`. The number of the paper for a series and a column is marked at the right edge; `height` is
     the height of a panel (inches), `aspect` its width over that.
     """
-    data, apart = told_apart(thinned(frame, [*dict.fromkeys(filter(None, ["recipe", col, hue]))], x, y), hue)
+    data, apart = told_apart(thinned(frame, [*dict.fromkeys(["recipe", col, hue])], x, y), hue)
     options = {name: apart[name] for name in ("hue", "palette", "hue_order")} | {"x": x, "y": y}
     with plt.rc_context(SETTINGS):
-        wide = col is not None and data[col].nunique() > 1
-        shared = {"sharex": "row", "sharey": True, "height": height, "aspect": aspect or (1.3 if wide else 1.8)}
-        grid = Grid(data, row=None if col == "recipe" else "recipe", col=col, despine=False, **shared)
+        facets = {"row": None if col == "recipe" else "recipe", "col": col, "sharex": "row", "height": height}
+        grid = Grid(data, aspect=aspect or (1.3 if data[col].nunique() > 1 else 1.8), despine=False, **facets)
         grid.map_dataframe(sns.lineplot, units="seed", estimator=None, linewidth=0.6, alpha=0.4, **options)
         dashes = {"style": "series", "dashes": apart["dashes"], "style_order": apart["hue_order"]}
         grid.map_dataframe(sns.lineplot, errorbar=None, **options, **dashes)
@@ -121,7 +117,7 @@ def curves(
             _mark_ends(grid, hue, col, x, paper, apart["palette"])
         legend(grid.figure, apart, paper=paper is not None, markers=False)
         finished(grid.figure)
-    return Shown(grid.figure, data[[*dict.fromkeys(filter(None, ["recipe", col])), hue, "seed", x, y]], finding)
+    return Shown(grid.figure, data[[*dict.fromkeys(["recipe", col]), hue, "seed", x, y]], finding)
 
 
 def thinned(frame: pd.DataFrame, by: Sequence[str], x: str, y: str) -> pd.DataFrame:
@@ -133,11 +129,11 @@ def thinned(frame: pd.DataFrame, by: Sequence[str], x: str, y: str) -> pd.DataFr
     return points.assign(**{x: points.groupby([*by, "place"], observed=True)[x].transform("mean")})
 
 
-def _mark_ends(grid: sns.FacetGrid, hue: str, col: str | None, x: str, paper: Paper, palette: dict):
+def _mark_ends(grid: sns.FacetGrid, hue: str, col: str, x: str, paper: Paper, palette: dict):
     """The paper's values at the right edge of each panel."""
     for place, cell in grid.facet_data():
         for value, name in cell[[hue, "series"]].drop_duplicates().itertuples(index=False):
-            said = number_at(paper, {hue: value} | ({col: cell[col].iloc[0]} if col else {}))
+            said = number_at(paper, {hue: value, col: cell[col].iloc[0]})
             if said is not None:
                 axis = grid.facet_axis(*place[:2])
                 axis.scatter([cell[x].max()], [said], s=160, **PAPER | {"color": palette[name]})

@@ -25,7 +25,6 @@ from cot2lib.training.evaluation import accuracy, evaluate
 
 POINT = ["recipe", "temperature", "tries"]  # columns of a point of a Pass@k curve
 CLAIM = "passk-discrete-t{temperature:.1f}-k{tries}"  # the paper's discrete Pass@k (%)
-AS_OFTEN, ONE_TRACE = "CoT2 sampled as often", "one greedy CoT2 trace"
 SHARPER = {  # fields of a base thought, in words
     "temperature": "temperature of the thoughts",
     "threshold": "threshold of the thoughts",
@@ -82,14 +81,11 @@ def read(profile: str, stacks: Stacks, measured_here: bool = False) -> pd.DataFr
 
 def lacking(rows: pd.DataFrame) -> Text | None:
     """A bullet for each profile that `read` leaves out, with the remedy."""
-    return bullets(
-        [
-            f"**Not drawn, {RECIPES[name]}**: its Pass@k was not measured for all of these seeds; set "
-            f'`profile = "{name}"` and `retrain = True` to make it here.'
-            for name in PROFILES
-            if name not in set(rows["profile"])
-        ]
+    sentence = (
+        "**Not drawn, {}**: its Pass@k was not measured for all of these seeds; "
+        'set `profile = "{}"` and `retrain = True` to make it here.'
     )
+    return bullets([sentence.format(RECIPES[name], name) for name in PROFILES if name not in set(rows["profile"])])
 
 
 # Many samples
@@ -147,7 +143,8 @@ def overtaking(rows: pd.DataFrame, one: pd.DataFrame) -> pd.DataFrame:
     said = [paper_value(CLAIM.format(**place)) for place in places.to_dict("records")]
     lead = np.array(said) - paper_value("passk-cot2")
     paper = places.assign(recipe="paper", against="its horizontal CoT2 line", mean=lead)
-    leads = pd.concat([paper, one.assign(against=ONE_TRACE), often.assign(against=AS_OFTEN)])
+    ours = [one.assign(against="one greedy CoT2 trace"), often.assign(against="CoT2 sampled as often")]
+    leads = pd.concat([paper, *ours])
     leads["recipe"] = ordered(leads["recipe"], ("paper", *RECIPES.values()))
     leads["against"] = ordered(leads["against"])
 
