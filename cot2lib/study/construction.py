@@ -125,10 +125,11 @@ def exact_table(length: int) -> pd.DataFrame:
 def smallest(lengths: Sequence[int]) -> pd.DataFrame:
     """The smallest c that solves every input of digits 1..9, for the scale 2^-n and for scale 1, and what suffices."""
     positive(**{f"lengths[{place}]": length for place, length in enumerate(lengths)})
-    grid = pd.DataFrame(product(lengths, ("biased", "repaired")), columns=["n", "variant"])
-    law = [sufficient_sharpness(n, 9 * n, VARIANTS[name]) for n, name in grid.itertuples(index=False)]
-    least = [layer.smallest_sharpness(n, name) for n, name in grid.itertuples(index=False)]
-    return grid.assign(**{"smallest c": least, "sufficient c": law})
+    rows = [
+        (n, name, layer.smallest_sharpness(n, name), sufficient_sharpness(n, 9 * n, VARIANTS[name]))
+        for n, name in product(lengths, ("biased", "repaired"))
+    ]
+    return pd.DataFrame(rows, columns=["n", "variant", "found", "sufficient"])
 
 
 def proposition_table(length: int, sharpnesses: Values) -> pd.DataFrame:
