@@ -22,10 +22,10 @@ BOUNDS = dict(zip(("the paper's formula", "exact volumes", "volumes around the m
 ASIDE = {"authors' recipe": -0.6, "quick recipe": 0.6}  # of their d, so that none hides another
 
 
-def checked(vocab: int, budgets: Sequence[int], share: float, *dimensions: Sequence[int]) -> None:
+def checked(vocab: int, budgets: Sequence[int], share: float, dimensions: Sequence[int]) -> None:
     """Raise SpecError for parameters of the bounds, or dimensions, that mean nothing."""
-    if any(value < 1 for asked in dimensions for value in asked):
-        raise SpecError(f"{dimensions}: dimensions are whole numbers from 1 on.")
+    if any(d < 1 for d in dimensions):
+        raise SpecError(f"live_dimensions={list(dimensions)}: dimensions are whole numbers from 1 on.")
     if vocab <= max(BUDGETS):
         raise SpecError(f"live_vocab={vocab}: the sweep's budgets go to {max(BUDGETS)}; choose more states.")
     if wrong := [budget for budget in budgets if not 0 < budget < vocab]:

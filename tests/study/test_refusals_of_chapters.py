@@ -73,10 +73,10 @@ REFUSALS = [
     ("choose 1 to 12 digits", lambda: tasks.one_input([1] * 13)),
     ("digits -1..2: need 0 <= low <= high", lambda: tasks.one_input([-1, 2])),
     # capacity and construction
-    ("dimensions are whole numbers from 1 on", lambda: capacity.checked(73, [4], 0.5, [8], [0])),
-    ("live_vocab=10: the sweep's budgets go to 16", lambda: capacity.checked(10, [4], 0.5)),
-    ("budget=74", lambda: capacity.checked(73, [74], 0.5)),
-    ("live_share=0.0", lambda: capacity.checked(73, [4], 0.0)),
+    ("dimensions are whole numbers from 1 on", lambda: capacity.checked(73, [4], 0.5, [8, 0])),
+    ("live_vocab=10: the sweep's budgets go to 16", lambda: capacity.checked(10, [4], 0.5, [8])),
+    ("budget=74", lambda: capacity.checked(73, [74], 0.5, [8])),
+    ("live_share=0.0", lambda: capacity.checked(73, [4], 0.0, [8])),
     ("choose 1 to 6 digits", lambda: construction.on_the_circle([1] * 7)),
     ("lengths[0]=0: must be at least 1", lambda: construction.smallest([0])),
     # estimates, sampling, policy ratios
