@@ -51,7 +51,7 @@ def pretrained() -> list[LanguageRun]:
     return [LanguageRun(recipe, start, seed=seed, **how) for seed in THREE for recipe in recipes]
 
 
-def printed() -> list[LanguageRun]:
+def of_paper() -> list[LanguageRun]:
     """The paper's table on three seeds; its 24 responses a step are read as six problems with four each."""
     recipes = _recipes(PAPER_LIMITS, steps=2000, prompts=6, group=4, lr=3e-6, by_token=True, decay=0.01)
     return [LanguageRun(r, model=QWEN, data=GSM8K, held_out=TESTED, seed=seed) for seed in THREE for r in recipes]
@@ -68,7 +68,7 @@ def _recipes(limits: Mapping[int, int], **options) -> list[PolicyRecipe]:
 
 PROFILES: dict[str, Callable[[], list[LanguageRun]]] = {
     "quick": lambda: [*small(), *pretrained()],
-    "paper": printed,
+    "paper": of_paper,
 }
 
 

@@ -150,7 +150,7 @@ def ends(
     label: str = "validation accuracy (%)",
     limits: tuple[float, float] = (0.0, PERCENT),
     row: str | None = None,
-    height: float | None = None,
+    height: float = 3.1,
 ) -> Shown:
     """Every run as a dot beside the mean with its 95 % t-interval, a panel per value of `col`; black bars: the paper.
 
@@ -161,7 +161,6 @@ def ends(
     # short lines below a place, unless it has lines of its own: its neighbours need room
     shown = lambda name: name if "\n" in name else fill(name, LETTERS)
     data["place"] = ordered(data[x], ORDER.get(x, ())).map(lambda value: shown(called(x, value)))
-    height = height or (3.1 if row is None else 2.5)
     aspect = min(4.34, WIDE / (data[col].nunique() if col else 1)) / height
     with plt.rc_context(SETTINGS):
         grid = Grid(data, row=row, col=col, height=height, aspect=aspect, despine=False)
