@@ -38,7 +38,7 @@ def checked(top_k: int, ks: Sequence[int]) -> None:
     """Raise SpecError for parameters that nothing was measured with."""
     if top_k not in (0, TOP_K):
         raise SpecError(f"top_k={top_k}: measured are 0 (all tokens) and {TOP_K}.")
-    if not ks or not all(1 <= k <= MOST for k in ks):
+    if not all(1 <= k <= MOST for k in ks):
         raise SpecError(f"ks={list(ks)}: give numbers of samples from 1 to {MOST}.")
 
 
