@@ -146,9 +146,6 @@ def answered(stack: ExpertStack, task: MNNS) -> Bool[Tensor, "run input"]:
     return stack.roll(every)[:, :, -1].argmax(-1) - task.start == task.answers
 
 
-# The record
-
-
 def measure() -> pd.DataFrame:
     """Training curves of every feed, learning rate and seed: columns `feed`, `lr` and those of `train`."""
     tried = product(FEEDS, RATES)

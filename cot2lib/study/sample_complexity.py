@@ -41,9 +41,6 @@ def checked(ks: Sequence[int], steps: int) -> None:
         raise SpecError(f"steps={steps}: choose 2 to {LONGEST}.")
 
 
-# Dependence and consistency
-
-
 def dependence() -> pd.DataFrame:
     """The worked example, exact: does the first token stand in two slots with the product of its probabilities?"""
     rows, chain, k = [], chains.example(), 2
@@ -54,9 +51,6 @@ def dependence() -> pd.DataFrame:
     means = r"$\mathbb{E}\,q_t(1)$, listed", r"base CoT2's $\alpha_t(1)$"
     heads = ["step", *means, "$P(i_1 = i_2 = 1)$", "product of probabilities"]
     return pd.DataFrame(rows, columns=heads).map(str)
-
-
-# The ratio
 
 
 def exact_ratios(ks: Sequence[int], steps: int) -> pd.DataFrame:
@@ -87,9 +81,6 @@ def ratios(rows: pd.DataFrame, finding: str = "") -> Shown:
     return shown
 
 
-# Sample size
-
-
 def size_table() -> pd.DataFrame:
     """Printed and corrected numbers of traces on two tokens that never change, with exact failure probabilities."""
     rows = []
@@ -105,9 +96,6 @@ def size_table() -> pd.DataFrame:
             entry |= {f"N, {name}": size, f"fails, {name}": estimators.failure(EPSILON, size, k, steps)}
         rows.append(entry)
     return pd.DataFrame(rows)
-
-
-# On trained models
 
 
 def linearity(rows: pd.DataFrame, finding: str = "") -> Shown:
