@@ -12,8 +12,7 @@ from cot2lib import losses, policy_gradient, runs
 from cot2lib.decode import replay
 from cot2lib.specs import GRPOSpec, Recipe
 from cot2lib.study import policy_ratio, sweeps
-from cot2lib.study import policy_ratio_examples as examples
-from cot2lib.study.policy_ratio_examples import climb, entropies
+from cot2lib.study.policy_ratio import climb, entropies
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import MTS
 from cot2lib.training import grpo
@@ -218,8 +217,8 @@ def surrogate_gradient(parameter, k, ratio):
     """By autograd from the package's surrogate: the sum over all draws and both answers is the expectation."""
     draws = torch.cartesian_prod(*[torch.arange(2)] * k).view(-1, k)  # (draws, k)
     thought = torch.stack([F.logsigmoid(-parameter), F.logsigmoid(parameter)])[draws]  # (draws, k)
-    right = examples.A * (1 - draws.double().mean(-1)) + examples.B * parameter.sigmoid()
-    baseline, value = examples.reward(parameter.detach()), 0.0
+    right = policy_ratio.A * (1 - draws.double().mean(-1)) + policy_ratio.B * parameter.sigmoid()
+    baseline, value = policy_ratio.reward(parameter.detach()), 0.0
     for reward, chance in ((1.0, right), (0.0, 1 - right)):
         advantages = (reward - baseline).expand(1, len(draws))  # (1, draws)
         steps = (thought[None, :, None], chance.log()[None, :, None, None])  # (1, draws, 1, k or 1)
@@ -230,14 +229,15 @@ def surrogate_gradient(parameter, k, ratio):
 
 @pytest.mark.parametrize("ratio", RATIOS)
 @pytest.mark.parametrize("k", [1, 2, 6])
-def test_shared_parts_are_the_gradient_of_the_surrogate(ratio, k):
-    theta = torch.tensor(0.7, dtype=torch.float64)
-    thought, answer = examples.parts(theta)
-    share = 1 / k if ratio == "geometric" else 1.0
-    found = surrogate_gradient(theta.clone().requires_grad_(), k, ratio)
-    assert found == pytest.approx(float(share * thought + answer), abs=1e-12)
-    slope = (examples.reward(theta + 1e-6) - examples.reward(theta - 1e-6)) / 2e-6
-    assert (found == pytest.approx(float(slope), abs=1e-9)) == (ratio != "geometric" or k == 1)
+def test_a_step_of_the_climb_is_the_gradient_of_the_surrogate(ratio, k):
+    """The first step from 0, and from where it ends the second."""
+    theta = torch.tensor(0.0, dtype=torch.float64)
+    for reward in climb([k], ratio, 2)[1:, 0]:
+        found = surrogate_gradient(theta.clone().requires_grad_(), k, ratio)
+        slope = (policy_ratio.reward(theta + 1e-6) - policy_ratio.reward(theta - 1e-6)) / 2e-6
+        assert (found == pytest.approx(float(slope), abs=1e-9)) == (ratio != "geometric" or k == 1)
+        theta = theta + found
+        assert float(reward) == pytest.approx(float(policy_ratio.reward(theta)), abs=1e-12)
 
 
 def test_entropies_of_equal_updates():
@@ -263,12 +263,9 @@ def test_one_sided_dropout_alone_moves_ratios(shipped):
     (stack, specs), k = shipped, 3
     for thought, asked in ((MTS(k), RATIOS), (MTS(k, float(k)), ("product",))):
         still = policy_ratio.one_sided_dropout(stack, specs, thought, asked, 0.0)
-        assert (still[["thoughts", "answers", "spread"]] == 0).all(axis=None)
+        assert (still[["thoughts", "answers"]] == 0).all(axis=None)
         found = policy_ratio.one_sided_dropout(stack, specs, thought, asked, 0.1)
         assert found["thoughts"].between(0.5, 1.0).all() and found["answers"].gt(0.4).all()
-    first = policy_ratio.one_sided_dropout(stack, specs, MTS(k), ("geometric", "product"), 0.1)
-    geometric, plain = (part["spread"].to_numpy() for _, part in first.groupby("ratio"))
-    assert plain == pytest.approx(k * geometric, rel=1e-4)
 
 
 def test_outside_clip_and_lost_gradients_by_hand():

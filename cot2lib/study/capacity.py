@@ -22,10 +22,10 @@ BOUNDS = dict(zip(("the paper's formula", "exact volumes", "volumes around the m
 ASIDE = {"authors' recipe": -0.6, "quick recipe": 0.6}  # of their d, so that none hides another
 
 
-def checked(vocab: int, budgets: Sequence[int], share: float, *dimensions: Sequence[int]) -> None:
+def checked(vocab: int, budgets: Sequence[int], share: float, dimensions: Sequence[int]) -> None:
     """Raise SpecError for parameters of the bounds, or dimensions, that mean nothing."""
-    if any(value < 1 for asked in dimensions for value in asked):
-        raise SpecError(f"{dimensions}: dimensions are whole numbers from 1 on.")
+    if any(d < 1 for d in dimensions):
+        raise SpecError(f"live_dimensions={list(dimensions)}: dimensions are whole numbers from 1 on.")
     if vocab <= max(BUDGETS):
         raise SpecError(f"live_vocab={vocab}: the sweep's budgets go to {max(BUDGETS)}; choose more states.")
     if wrong := [budget for budget in budgets if not 0 < budget < vocab]:
@@ -36,17 +36,11 @@ def checked(vocab: int, budgets: Sequence[int], share: float, *dimensions: Seque
         raise SpecError(f"live_share={share}: a share of the largest margin is above 0 and at most 1.")
 
 
-# The bound
-
-
 def least(vocab: int, budgets: Sequence[int], share: float) -> pd.DataFrame:
     """The least d of each bound by budget, at a share of the largest margin."""
     grid = pd.DataFrame(product(BOUNDS, budgets), columns=["bound", "budget"])
     d = [BOUNDS[name](vocab, b, share * margins.largest_margin(vocab, b)) for name, b in grid.itertuples(index=False)]
     return grid.assign(d=d)
-
-
-# Beside the runs
 
 
 def cliff(rows: pd.DataFrame, asked: pd.DataFrame, finding: str = "") -> Shown:
@@ -62,9 +56,6 @@ def cliff(rows: pd.DataFrame, asked: pd.DataFrame, finding: str = "") -> Shown:
         axis.scatter(said.index, said, s=130, **look.PAPER)
         axis.set(xlim=(0, max(D_MODELS) + 3), xticks=[0, *D_MODELS], ylim=(40, 102))
     return shown
-
-
-# What must be distinguished
 
 
 @cache
@@ -96,9 +87,6 @@ def targets_table(task: MNNS, budgets: Sequence[int]) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
-
-
-# Margins
 
 
 def margin_rows(task: MNNS, budgets: Sequence[int], dimensions: Sequence[int], draws: int, steps: int) -> pd.DataFrame:

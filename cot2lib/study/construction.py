@@ -29,7 +29,6 @@ PERFECT = 100.0
 DRAWN = 6  # digits whose states can be drawn
 PANELS_PER_ROW = 3
 APART = 0.17  # angle between two labels on the circle
-BLOCK, SEEN = "block", "block,\ninputs trained on"
 CHANGES = {
     "as-written": "nothing",
     "biased": "threshold of the sigmoid at the sum $-\\tfrac12$",
@@ -38,28 +37,15 @@ CHANGES = {
     "fused": "as repaired, read-off inside expert $n$",
     "residual": "as repaired, one residual stream",
 }
-PRECISIONS = {"float64": torch.float64, "float32": torch.float32}
-BOUND = 9  # largest digit of the inputs that are counted
 
 
 # One input
 
 
-def built(
-    digits: Sequence[int], variant: str, sharpness: float | int | None = None
-) -> tuple[TrigMNNS, Int[Tensor, "one digit"]]:
-    """A construction of just the size that these digits need, and their row; SpecError if they cannot be drawn."""
-    if not 1 <= len(digits) <= DRAWN:
-        raise SpecError(f"live_digits={list(digits)}: choose 1 to {DRAWN} digits, or the circle is too full.")
-    largest = max(1, sum(digits))
-    return TrigMNNS(len(digits), largest, variant, sharpness), checked_digits([list(digits)], len(digits), largest)
-
-
-def held(digits: Sequence[int], sharpness: float | int | None) -> pd.DataFrame:
+def held(model: TrigMNNS, digits: Int[Tensor, "one digit"]) -> pd.DataFrame:
     """Sums that each token of one input holds, by pass: the angle of a sum's pair, and the slots that hold it."""
-    model, row = built(digits, "repaired", sharpness)
     found = []
-    for step, token in enumerate(model.states(row)[0, : len(digits)], start=1):
+    for step, token in enumerate(model.states(digits)[0, : model.length], start=1):
         x, y = token[: 2 ** (step + 1)].unflatten(0, (-1, 2)).unbind(1)
         sums, slots = torch.unique((torch.atan2(y, x) / model.omega).round(), return_counts=True)
         found.append(pd.DataFrame({"pass": step, "sum": sums.int(), "angle": model.omega * sums, "slots": slots}))
@@ -70,9 +56,14 @@ def on_the_circle(digits: Sequence[int], sharpness: float | int | None = None) -
     """The pairs that each token of one input holds, a panel per pass, and what two read-offs make of the last.
 
     Pairs are drawn at length 1, the printed read-off's too; areas grow with the number of slots that hold a sum.
+    SpecError if the digits cannot be drawn.
     """
-    sums, answers = held(digits, sharpness), {}
-    count = len(digits) + 1
+    if not 1 <= len(digits) <= DRAWN:
+        raise SpecError(f"live_digits={list(digits)}: choose 1 to {DRAWN} digits, or the circle is too full.")
+    largest, count = max(1, sum(digits)), len(digits) + 1
+    row = checked_digits([list(digits)], len(digits), largest)
+    models = {name: TrigMNNS(len(digits), largest, name, sharpness) for name in ("as-written", "repaired")}
+    sums, answers = held(models["repaired"], row), {name: int(model.solve(row)) for name, model in models.items()}
     figure, axes = panels(-(-count // PANELS_PER_ROW), PANELS_PER_ROW, width=5.7, height=3.15)
     for axis in axes.flat[count:]:
         axis.set_visible(False)
@@ -81,9 +72,7 @@ def on_the_circle(digits: Sequence[int], sharpness: float | int | None = None) -
         _circle(axis, f"after ±{digit}")
         _pairs(axis, part)
     _circle(last, "read-off")
-    for name in ("as-written", "repaired"):
-        model, row = built(digits, name, sharpness)
-        answers[name] = int(model.solve(row))
+    for name, model in models.items():
         x, y = (model.states(row)[0, -1, :2] * (1 if VARIANTS[name].rescaled else 2 ** len(digits))).tolist()
         colour, marker, dash = LOOKS["variant"][name]
         last.plot([0, x], [0, y], color=colour, linestyle=(0, dash or (1, 0)), linewidth=1.6)
@@ -124,11 +113,11 @@ def exact_table(length: int) -> pd.DataFrame:
     """Exact match of every variant over all inputs of digits 1..9, in both precisions, at its default sharpness."""
     task, rows = MNNS(length=length), []
     for name, changed in CHANGES.items():
-        models = {which: TrigMNNS(length, task.bound, name, dtype=dtype) for which, dtype in PRECISIONS.items()}
-        solved = {which: int((model.solve(task.digits) == task.answers).sum()) for which, model in models.items()}
-        one = models["float64"]
-        sizes = {"d": one.layout.width, "passes": one.passes, "c": f"{one.sharpness:.0f}"}
-        right = {f"right of {task.size}, {which}": count for which, count in solved.items()}
+        right = {}
+        for which, dtype in {"float64": torch.float64, "float32": torch.float32}.items():
+            model = TrigMNNS(length, task.bound, name, dtype=dtype)
+            right[f"right of {task.size}, {which}"] = int((model.solve(task.digits) == task.answers).sum())
+        sizes = {"d": model.layout.width, "passes": model.passes, "c": f"{model.sharpness:.0f}"}
         rows.append({"variant": name, "changed": changed} | right | sizes)
     return pd.DataFrame(rows)
 
@@ -136,10 +125,11 @@ def exact_table(length: int) -> pd.DataFrame:
 def smallest(lengths: Sequence[int]) -> pd.DataFrame:
     """The smallest c that solves every input of digits 1..9, for the scale 2^-n and for scale 1, and what suffices."""
     positive(**{f"lengths[{place}]": length for place, length in enumerate(lengths)})
-    grid = pd.DataFrame(product(lengths, ("biased", "repaired")), columns=["n", "variant"])
-    law = [sufficient_sharpness(n, BOUND * n, VARIANTS[name]) for n, name in grid.itertuples(index=False)]
-    least = [layer.smallest_sharpness(n, name) for n, name in grid.itertuples(index=False)]
-    return grid.assign(**{"smallest c": least, "sufficient c": law})
+    rows = [
+        (n, name, layer.smallest_sharpness(n, name), sufficient_sharpness(n, 9 * n, VARIANTS[name]))
+        for n, name in product(lengths, ("biased", "repaired"))
+    ]
+    return pd.DataFrame(rows, columns=["n", "variant", "found", "sufficient"])
 
 
 def proposition_table(length: int, sharpnesses: Values) -> pd.DataFrame:
@@ -175,7 +165,8 @@ def trained_accuracies(rows: pd.DataFrame, blocks: pd.DataFrame, finding: str = 
     models = models.astype({"embedding": str, "recipe": str})
     models = models.assign(model="GPT-2, d = " + models["d_model"].astype(str) + "\n" + models["recipe"])
     fed = last_steps(best_rates(blocks)).assign(embedding=lambda found: "fed its " + found["feed"])
-    parts = [models, fed.assign(model=BLOCK, last=fed["accuracy"]), fed.assign(model=SEEN, last=fed["seen"])]
+    sides = {"block": fed["accuracy"], "block,\ninputs trained on": fed["seen"]}
+    parts = [models, *(fed.assign(model=name, last=side) for name, side in sides.items())]
     data = pd.concat(parts)[["model", "embedding", "seed", "last"]]
     said = lambda embedding, model: None if embedding == "learned" else PERFECT
     shown = look.ends(data, "embedding", "model", None, paper=said, finding=finding, label="accuracy (%)")

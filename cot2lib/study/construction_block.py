@@ -22,7 +22,6 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from cot2lib.errors import SpecError
 from cot2lib.kit import random
 from cot2lib.kit.random import Site
 from cot2lib.model.trigonometric import circles, frequencies
@@ -50,8 +49,6 @@ class ExpertStack(nn.Module):
 
     def __init__(self, task: MNNS, seeds: Sequence[int], feed: str = "output"):
         super().__init__()
-        if feed not in FEEDS:
-            raise SpecError(f"feed={feed!r}: choose one of {', '.join(FEEDS)}.")
         self.experts, self.feed = task.length, feed
         content, places = 2 ** (task.length + 1), task.length + 2
         sums = torch.arange(-task.bound, task.bound + 1)[:, None]
@@ -137,10 +134,8 @@ def train(
         optimizer.step()
         if (step + 1) % max(1, steps // EVALUATIONS) == 0 or step + 1 == steps:
             right = answered(stack, task)
-            shares = {
-                name: (right & part).sum(1) / part.sum(1) for name, part in (("accuracy", ~masks), ("seen", masks))
-            }
-            columns = {name: values.tolist() for name, values in ({"loss": losses} | shares).items()}
+            held_out, seen = ((right & part).sum(1) / part.sum(1) for part in (~masks, masks))
+            columns = {"loss": losses.tolist(), "accuracy": held_out.tolist(), "seen": seen.tolist()}
             yield pd.DataFrame({"seed": seeds, "step": step + 1} | columns).round(DECIMALS)
 
 
@@ -149,9 +144,6 @@ def answered(stack: ExpertStack, task: MNNS) -> Bool[Tensor, "run input"]:
     """Which inputs each block answers right, among all sums."""
     every = task.digits.expand(len(stack.route), -1, -1)
     return stack.roll(every)[:, :, -1].argmax(-1) - task.start == task.answers
-
-
-# The record
 
 
 def measure() -> pd.DataFrame:

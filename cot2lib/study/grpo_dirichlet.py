@@ -13,8 +13,8 @@ from torch import Tensor
 
 from cot2lib import runs
 from cot2lib.decode import decode, rules
-from cot2lib.errors import SpecError
 from cot2lib.kit import dirichlet, random
+from cot2lib.kit.frozen import positive
 from cot2lib.kit.random import Site
 from cot2lib.study import policies, show
 from cot2lib.study.frame import called
@@ -79,10 +79,9 @@ def scales(alpha: Float[Tensor, " token"], gammas: Sequence[float], samples: int
     """Per gamma: mean entropy (nat) of a point and distance from its mean, sampled, and by their formulas.
 
     The distance is the root of the summed variances. `alpha` is a base thought; `most` is its entropy. SpecError
-    without scales or samples.
+    without samples.
     """
-    if not gammas or samples < 1:
-        raise SpecError(f"drawn_gammas={list(gammas)}, drawn_samples={samples}: give at least one of each.")
+    positive(drawn_samples=samples)
     logits = alpha.log()[None, None].expand(1, samples, -1)
     keys = random.run_keys([0], Site.PROBE)
     draws = lambda count: random.uniform(keys, samples * count).view(1, samples, count)

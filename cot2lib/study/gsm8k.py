@@ -13,7 +13,7 @@ from cot2lib.kit.random import Site
 from cot2lib.llm import policy, runs
 from cot2lib.llm.policy import greedy
 from cot2lib.llm.responses import Prompts, respond
-from cot2lib.llm.settings import SMALL, SMOLLM2, LanguageRun
+from cot2lib.llm.settings import SMALL, LanguageRun
 from cot2lib.llm.stories import Story
 from cot2lib.runs import records
 from cot2lib.study import gsm8k_runs, look, show
@@ -26,7 +26,7 @@ from cot2lib.thoughts import MTS
 
 CLAIMED = {"before": "init", "discrete CoT": "discrete", "MTS": "mts"}  # models, as claims call them
 KINDS = {"accuracy": "sampled", "greedy": "greedy"}  # columns of `ends`
-MODELS = {SMALL: "small model", SMOLLM2: "SmolLM2", QWEN: "Qwen3-0.6B"}
+MODELS = {SMALL: "small model", QWEN: "Qwen3-0.6B"}
 REMEDY = "`cot2 llm train --profile {0} && cot2 collect gsm8k --profile {0}` makes it"
 
 
@@ -98,9 +98,8 @@ def while_training(table: pd.DataFrame) -> look.Shown:
     model = np.select([plain, at_once], ["discrete CoT", "MTS, answering at once"], "MTS")
     how = ordered(np.where(rows["decoding"] == SAMPLED, "sampled", "greedy"), [*KINDS.values()])
     limits = ordered(rows["longest"], sorted(rows["longest"].unique(), reverse=True))
-    rows = rows.assign(
-        right=PERCENT * rows["accuracy"], model=model, recipe=how, tokens=limits
-    )  # a row of panels each
+    # `curves` draws a row of panels for each "recipe"
+    rows = rows.assign(right=PERCENT * rows["accuracy"], model=model, recipe=how, tokens=limits)
     most = rows["longest"].max()
     last = at(rows, decoding=SAMPLED, longest=most, step=rows["step"].max()).groupby("model")["right"].mean()
     ends = " and ".join(f"{mean:.1f} % ({name})" for name, mean in last.items())

@@ -49,7 +49,7 @@ SETTINGS = {
 
 @dataclass(frozen=True)
 class Shown:
-    """A figure as pages show it: as vectors unless these weigh too much; HTML where a page's own colours draw it.
+    """A figure as pages show it: as vectors unless these weigh too much. Claim cards have theirs as HTML.
 
     Pages offer its `numbers` as a file; its `finding`, a sentence, opens the caption and the alternative text.
     """
@@ -60,10 +60,7 @@ class Shown:
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str | bytes]:
         """A picture, the numbers as CSV, the finding."""
-        if isinstance(self.figure, str):
-            picture = {"text/html": self.figure}
-        else:
-            picture = {"image/svg+xml": svg} if len(svg := self.svg()) <= MOST_SVG else {"image/png": self.png()}
+        picture = {"image/svg+xml": svg} if len(svg := self.svg()) <= MOST_SVG else {"image/png": self.png()}
         return picture | {NUMBERS: self.csv(), FINDING: self.finding, "text/plain": self.finding or "a figure"}
 
     def csv(self) -> str:
@@ -71,15 +68,14 @@ class Shown:
 
     def svg(self) -> str:
         """The same text for the same figure."""
+        drawn = io.StringIO()
         with plt.rc_context({"svg.hashsalt": "cot2"}):
-            return self._saved("svg", metadata={"Date": None}).decode()
+            self.figure.savefig(drawn, format="svg", metadata={"Date": None})
+        return drawn.getvalue()
 
     def png(self) -> bytes:
-        return self._saved("png")
-
-    def _saved(self, kind: str, **options) -> bytes:
         drawn = io.BytesIO()
-        self.figure.savefig(drawn, format=kind, **options)
+        self.figure.savefig(drawn, format="png")
         return drawn.getvalue()
 
 
@@ -93,7 +89,7 @@ class Grid(sns.FacetGrid):
 def curves(
     frame: pd.DataFrame,
     hue: str = "method",
-    col: str | None = "d_model",
+    col: str = "d_model",
     paper: Paper | None = None,
     finding: str = "",
     x: str = "epoch",
@@ -107,12 +103,11 @@ def curves(
     Lines differ by `hue`. The number of the paper for a series and a column is marked at the right edge; `height` is
     the height of a panel (inches), `aspect` its width over that.
     """
-    data, apart = told_apart(thinned(frame, [*dict.fromkeys(filter(None, ["recipe", col, hue]))], x, y), hue)
+    data, apart = told_apart(thinned(frame, [*dict.fromkeys(["recipe", col, hue])], x, y), hue)
     options = {name: apart[name] for name in ("hue", "palette", "hue_order")} | {"x": x, "y": y}
     with plt.rc_context(SETTINGS):
-        wide = col is not None and data[col].nunique() > 1
-        shared = {"sharex": "row", "sharey": True, "height": height, "aspect": aspect or (1.3 if wide else 1.8)}
-        grid = Grid(data, row=None if col == "recipe" else "recipe", col=col, despine=False, **shared)
+        facets = {"row": None if col == "recipe" else "recipe", "col": col, "sharex": "row", "height": height}
+        grid = Grid(data, aspect=aspect or (1.3 if data[col].nunique() > 1 else 1.8), despine=False, **facets)
         grid.map_dataframe(sns.lineplot, units="seed", estimator=None, linewidth=0.6, alpha=0.4, **options)
         dashes = {"style": "series", "dashes": apart["dashes"], "style_order": apart["hue_order"]}
         grid.map_dataframe(sns.lineplot, errorbar=None, **options, **dashes)
@@ -122,7 +117,7 @@ def curves(
             _mark_ends(grid, hue, col, x, paper, apart["palette"])
         legend(grid.figure, apart, paper=paper is not None, markers=False)
         finished(grid.figure)
-    return Shown(grid.figure, data[[*dict.fromkeys(filter(None, ["recipe", col])), hue, "seed", x, y]], finding)
+    return Shown(grid.figure, data[[*dict.fromkeys(["recipe", col]), hue, "seed", x, y]], finding)
 
 
 def thinned(frame: pd.DataFrame, by: Sequence[str], x: str, y: str) -> pd.DataFrame:
@@ -138,7 +133,7 @@ def _mark_ends(grid: sns.FacetGrid, hue: str, col: str, x: str, paper: Paper, pa
     """The paper's values at the right edge of each panel."""
     for place, cell in grid.facet_data():
         for value, name in cell[[hue, "series"]].drop_duplicates().itertuples(index=False):
-            said = number_at(paper, {hue: value} | ({col: cell[col].iloc[0]} if col else {}))
+            said = number_at(paper, {hue: value, col: cell[col].iloc[0]})
             if said is not None:
                 axis = grid.facet_axis(*place[:2])
                 axis.scatter([cell[x].max()], [said], s=160, **PAPER | {"color": palette[name]})
@@ -155,30 +150,27 @@ def ends(
     label: str = "validation accuracy (%)",
     limits: tuple[float, float] = (0.0, PERCENT),
     row: str | None = None,
-    height: float | None = None,
+    height: float = 3.1,
 ) -> Shown:
     """Every run as a dot beside the mean with its 95 % t-interval, a panel per value of `col`; black bars: the paper.
 
     Places differ by `x`, dots of one place by `hue`. The paper's number depends on both, and on `col` if that is not
-    the recipe. Intervals are cut to `limits`. Each `row` of panels has a scale of its own unless it is a recipe.
-    Panels are `height` inches high.
+    the recipe. Intervals are cut to `limits`. Panels are `height` inches high; with `row="recipe"` each has a row.
     """
     data, apart = told_apart(rows, hue)
     # short lines below a place, unless it has lines of its own: its neighbours need room
     shown = lambda name: name if "\n" in name else fill(name, LETTERS)
     data["place"] = ordered(data[x], ORDER.get(x, ())).map(lambda value: shown(called(x, value)))
-    height = height or (3.1 if row is None else 2.5)
     aspect = min(4.34, WIDE / (data[col].nunique() if col else 1)) / height
-    sharey = "row" if row not in (None, "recipe") else True
     with plt.rc_context(SETTINGS):
-        grid = Grid(data, row=row, col=col, height=height, aspect=aspect, sharey=sharey, despine=False)
+        grid = Grid(data, row=row, col=col, height=height, aspect=aspect, despine=False)
         for place, cell in grid.facet_data():
             seeds(grid.facet_axis(*place[:2]), cell, apart, "place", y, limits)
         if paper:
             _mark_places(grid, data, hue, x, col, paper, apart["hue_order"])
-        top = limits[1] * 1.02 if sharey is True and np.isfinite(limits[1]) else None
+        top = limits[1] * 1.02 if np.isfinite(limits[1]) else None
         grid.set(ylim=(limits[0], top)).set_axis_labels("", label)
-        panel_titles(grid, col, row)
+        panel_titles(grid, col)
         legend(grid.figure, apart, paper=paper is not None, lines=False)
         finished(grid.figure)
     return Shown(grid.figure, data[[*filter(None, [row, col]), x, hue, "seed", y]], finding)
@@ -283,9 +275,9 @@ def ticked(axes: Sequence[Axes], places: Sequence[float], **options) -> None:
         axis.xaxis.set_minor_locator(NullLocator())
 
 
-def panel_titles(grid: sns.FacetGrid, col: str | None, row: str | None = None) -> None:
-    """Titles of the panels; nothing above a single one. One without runs is taken away."""
-    told = [*dict.fromkeys(name for name in ("recipe", row, col) if name in grid.data)]
+def panel_titles(grid: sns.FacetGrid, col: str | None) -> None:
+    """Titles of the panels: their recipe and value of `col`, where they have one. One without runs is taken away."""
+    told = [*dict.fromkeys(name for name in ("recipe", col) if name in grid.data)]
     for place, cell in grid.facet_data():
         if cell.empty:
             grid.facet_axis(*place[:2]).remove()

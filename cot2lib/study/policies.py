@@ -50,9 +50,8 @@ def read(asked: Mapping[str, Asked], retrained: str | None = None, device: str =
         for sweep, changes in sweeps.items()
         for change, some in changes.items()
     ]
-    changes = dict.fromkeys(change for sweeps in asked.values() for part in sweeps.values() for change in part)
     table = pd.concat(found, ignore_index=True)
-    return table.assign(change=ordered(table["change"], tuple(changes))).sort_values("change", kind="stable")
+    return table.assign(change=ordered(table["change"])).sort_values("change", kind="stable")
 
 
 def evaluations(requests: Mapping[str, Sequence[GRPOSpec]], retrained: str | None = None) -> pd.DataFrame:
@@ -156,17 +155,11 @@ def _ends(long: pd.DataFrame, hue: str, x: str, col: str, finding: str, label: s
 
 
 def by_base(rows: pd.DataFrame, asked: Mapping[str, Asked], retrained: str | None = None) -> pd.DataFrame:
-    """Rows of runs whose thoughts were measured, with the entropies of base decoding."""
-    found = thoughts_held.base_entropies(contents(rows, asked, retrained))
+    """Rows of runs whose thoughts were measured (`thoughts_held.measure`), with the entropies of base decoding."""
+    known = set(rows["id"])
+    wanted = {name: [run for run in specs(sweeps) if run.id in known] for name, sweeps in asked.items()}
+    found = thoughts_held.base_entropies(thoughts_held.of_runs(wanted, retrained))
     return rows.drop(columns=list(found)).merge(found, left_on="id", right_index=True)
-
-
-def contents(rows: pd.DataFrame, asked: Mapping[str, Asked], retrained: str | None = None) -> pd.DataFrame:
-    """What the step distributions of runs contain, before and after (`thoughts_held.measure`), by `origin`."""
-    origins = rows.set_index("id")["origin"]
-    wanted = {name: [run for run in specs(sweeps) if run.id in origins] for name, sweeps in asked.items()}
-    found = thoughts_held.of_runs(wanted, retrained)
-    return found.assign(origin=found["id"].map(origins))
 
 
 def gains(rows: pd.DataFrame, y: str, hue: str, col: str, finding: str = "", value: str = "gain") -> Shown:

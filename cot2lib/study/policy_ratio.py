@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from matplotlib.ticker import NullLocator
 from torch import Tensor
 
@@ -28,7 +28,6 @@ from cot2lib.specs.profiles import shortened, spec
 from cot2lib.study import series
 from cot2lib.study.frame import at, called
 from cot2lib.study.look import Shown, panels, ticked
-from cot2lib.study.policy_ratio_examples import climb, entropies
 from cot2lib.study.report import recipe
 from cot2lib.study.series import LOOKS, SKY
 from cot2lib.tasks import MNNS
@@ -42,7 +41,8 @@ GROUP = 8  # samples per prompt
 CLIP, PROMPTS = 0.1, 32  # of the measurement with dropout
 LISTED = 3  # largest K whose thoughts are all listed
 LANE_BLOCKS = 8  # for standard errors by the jackknife
-TIME = 20.0  # updates times learning rate of the second small example
+A, B = 0.5, 0.3  # of the first small example
+VOCAB, UPDATES, TIME = 8, 2000, 20.0  # tokens, updates, and updates times learning rate of the second
 SHOWN = ("geometric", "product")  # "per-draw" has the product's gradient at equal weights
 
 MEASURES = {
@@ -95,9 +95,9 @@ def exact_gradients(start: Starts, ks: Sequence[int]) -> pd.DataFrame:
 def sampled_gradients(start: Starts, ks: Sequence[int], lanes: int) -> pd.DataFrame:
     """The same of the first model from many sampled batches, with standard errors; rows by K, ratio and `measure`.
 
-    Measures: `cosine` and `balance` as in `exact_gradients`; `noise`, one batch's standard deviation over its expected
-    length; `along`, where thoughts can be listed, the mean's length along the gradient of J in units of it,
-    over (G-1)/G: one if unbiased. SpecError for too few lanes.
+    Measures: `cosine`, beside the mean gradient of the product; `balance`, as in `exact_gradients`; `noise`, one
+    batch's standard deviation over its expected length; `along`, where thoughts can be listed, the mean's length along
+    the gradient of J in units of it, over (G-1)/G: one if unbiased. SpecError for too few lanes.
     """
     if lanes < 2 * LANE_BLOCKS:
         raise SpecError(f"lanes={lanes}: standard errors need at least {2 * LANE_BLOCKS}.")
@@ -133,7 +133,7 @@ def sampled_gradients(start: Starts, ks: Sequence[int], lanes: int) -> pd.DataFr
 
 def gradients(listed: pd.DataFrame, sampled: pd.DataFrame, finding: str = "") -> Shown:
     """Direction, balance and noise of both ratios' gradients over K: exact ones as lines, sampled ones as marks."""
-    known = listed.melt(["k", "ratio", "seed"], [name for name in MEASURES if name in listed], "measure")
+    known = listed.melt(["k", "ratio", "seed"], ["cosine", "balance"], "measure")
     figure, axes = panels(1, len(MEASURES), width=9.4, height=3.0)
     for axis, (measure, label) in zip(axes[0], MEASURES.items()):
         for ratio, points in at(sampled, measure=measure).groupby("ratio"):
@@ -153,7 +153,55 @@ def gradients(listed: pd.DataFrame, sampled: pd.DataFrame, finding: str = "") ->
     return Shown(figure, pd.concat([known, drawn], ignore_index=True), finding)
 
 
-# Examples of one parameter
+# Examples of what a factor 1/K on a thought's gradient does, small enough to follow exactly: the gradient of the ratio
+# of Section 5.1, the geometric mean over K draws, is 1/K of the likelihood ratio's. Neither example is in the paper.
+
+
+def shares(ks: Sequence[int], ratio: str) -> Float[Tensor, " k"]:
+    """The gradient of a `ratio` over that of the likelihood ratio, for a thought of K draws at equal weights."""
+    counts = torch.tensor(ks, dtype=torch.float64)
+    return 1 / counts if ratio == "geometric" else torch.ones_like(counts)
+
+
+def reward(theta: Float[Tensor, "*lead"]) -> Float[Tensor, "*lead"]:
+    """J of the example in which thought and answer share the parameter theta.
+
+    Each draw is token 1 with probability sigma(theta), and q is the share of token 1 among the draws. The answer is
+    right with probability a (1 - q) + b sigma(theta). So J = a - (a - b) sigma(theta), and highest without token 1.
+    """
+    return A - (A - B) * theta.sigmoid()
+
+
+def climb(ks: Sequence[int], ratio: str, updates: int) -> Float[Tensor, "step k"]:
+    """J at theta = 0 and after each update along GRPO's expected gradient, with one update per batch.
+
+    The gradient has a thought part -a sigma' and an answer part b sigma'. A factor 1/K on the thought part reverses
+    the sign of the sum for K > a/b: with the geometric mean the expected reward falls.
+    """
+    slopes = B - A * shares(ks, ratio)
+    theta = torch.zeros(len(ks), dtype=torch.float64)
+    rewards = [reward(theta)]
+    for _ in range(updates):
+        theta = theta + slopes * theta.sigmoid() * (-theta).sigmoid()
+        rewards.append(reward(theta))
+    return torch.stack(rewards)
+
+
+def entropies(ks: Sequence[int], ratio: str, time: float) -> Float[Tensor, " k"]:
+    """Final entropies (nat) of one of a thought's K draws, whose reward is the share of one right token among them.
+
+    Training starts uniform over `VOCAB` tokens and follows the expected gradient. `time` is the number of updates
+    times the learning rate, the same for every K. The thought is all there is, and with the geometric mean it learns K
+    times more slowly: by the ratio alone, entropies fall less for larger K. The paper reads that as exploration.
+    """
+    right = torch.zeros(VOCAB, dtype=torch.float64)
+    right[0] = 1.0
+    rates = shares(ks, ratio)[:, None] * time / UPDATES
+    logits = torch.zeros(len(ks), VOCAB, dtype=torch.float64)
+    for _ in range(UPDATES):
+        alpha = logits.softmax(-1)  # (k, vocab)
+        logits = logits + rates * alpha * (right - alpha[:, :1])
+    return torch.distributions.Categorical(logits=logits).entropy()
 
 
 def example_climbs(ks: Sequence[int], updates: int) -> pd.DataFrame:
@@ -189,7 +237,7 @@ def examples(climbs: pd.DataFrame, ends: pd.DataFrame, finding: str = "") -> Sho
     shown = {name: apart[name] for name in ("hue", "hue_order", "palette", "markers")}
     sns.lineplot(marks, x="k", y="entropy", style="series", style_order=apart["hue_order"], ax=right, **shown)
     right.legend(frameon=False, loc="center right")
-    right.axhline(np.log(8), color="black", linewidth=1, linestyle=":")
+    right.axhline(np.log(VOCAB), color="black", linewidth=1, linestyle=":")
     ticked([right], sorted(ends["k"].unique()), xlabel="tokens K")
     right.set(ylabel="entropy of a draw (nat)", ylim=(0, None))
     figure.legend(*left.get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
@@ -206,29 +254,20 @@ def dropout(models: dict[str, Starts], ks: Sequence[int], probability: float) ->
         raise SpecError(f"dropout={probability}: choose 0 <= dropout < 1.")
     parts = []
     for (profile, (specs, stack)), k in product(models.items(), ks):
-        plain = one_sided_dropout(stack, specs, MTS(k), probability=probability)
-        over_k = one_sided_dropout(stack, specs, MTS(k, float(k)), ["product"], probability)
-        parts += [part.assign(divided=part is over_k, profile=profile, k=k) for part in (plain, over_k)]
+        for divided, ratios in ((False, losses.RATIOS), (True, ["product"])):
+            found = one_sided_dropout(stack, specs, MTS(k, float(k) if divided else 1.0), ratios, probability)
+            parts.append(found.assign(divided=divided, profile=profile, k=k))
     return pd.concat(parts, ignore_index=True)
-
-
-def shares(held: Sequence[Bool[Tensor, "run rollout _ _"]]) -> dict[str, Float[Tensor, " run"]]:
-    """Shares of ratios of which something holds: of thoughts and of answers."""
-    return {name: part.double().mean((1, 2, 3)) for name, part in zip(("thoughts", "answers"), held)}
 
 
 @torch.no_grad()
 def one_sided_dropout(
-    stack: GPT2Stack,
-    specs: Sequence[RunSpec],
-    thought: MTS,
-    ratios: Sequence[str] = losses.RATIOS,
-    probability: float = 0.1,
+    stack: GPT2Stack, specs: Sequence[RunSpec], thought: MTS, ratios: Sequence[str], probability: float
 ) -> pd.DataFrame:
     """Ratios at equal weights if the current policy alone drops out, on held-out prompts of trained models.
 
-    One row per ratio and run: `ratio`, `seed`; `thoughts`, `answers`, shares of ratios outside 1 - clip .. 1 + clip;
-    `spread`, the standard deviation of the thoughts' log-ratios. `PROMPTS` of each run are rolled out `GROUP` times.
+    One row per ratio and run: `ratio`, `seed`; `thoughts`, `answers`, shares of ratios outside 1 - clip .. 1 + clip.
+    `PROMPTS` of each run are rolled out `GROUP` times.
     """
     data, seeds = stack_data(specs, stack.device), [spec.seed for spec in specs]
     index = data.held_out.index[:, :PROMPTS]
@@ -240,10 +279,9 @@ def one_sided_dropout(
     old, new = (replayed(stack, thought, inputs, padding, rollout, mask) for mask in (None, dropout))
     parts = []
     for ratio in ratios:
-        moved = [losses.log_ratios(*pair, ratio) for pair in zip(new, old)]  # of thoughts, of answers
-        columns = shares([losses.outside_clip(part, CLIP) for part in moved]) | {"spread": moved[0].flatten(1).std(1)}
-        columns = {name: value.tolist() for name, value in columns.items()}
-        parts.append(pd.DataFrame({"ratio": ratio, "seed": seeds} | columns))
+        moved = [losses.outside_clip(losses.log_ratios(*pair, ratio), CLIP) for pair in zip(new, old)]
+        thoughts, answers = (part.double().mean((1, 2, 3)).tolist() for part in moved)
+        parts.append(pd.DataFrame({"ratio": ratio, "seed": seeds, "thoughts": thoughts, "answers": answers}))
     return pd.concat(parts, ignore_index=True)
 
 

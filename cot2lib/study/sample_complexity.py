@@ -13,6 +13,7 @@ from cot2lib.errors import SpecError
 from cot2lib.study import look, show
 from cot2lib.study.frame import at
 from cot2lib.study.look import Shown
+from cot2lib.study.series import BOUND
 from cot2lib.theory import chains, enumeration, estimators
 from cot2lib.theory.chains import Chain
 
@@ -25,7 +26,6 @@ CHAINS: dict[str, Callable[[int], Chain]] = {
     "random rows": lambda m: chains.random_rows(V, m, 1.0),
     "sharp rows": lambda m: chains.random_rows(V, m, 0.02),
 }
-PRINTED, TIGHT = "the paper's 2 \N{MINUS SIGN} 1/K", "tight bound"
 LONGEST, WIDEST = 8, 64  # steps of chains and tokens, so that a change of parameters stays quick
 EPSILON = 0.1
 SIZES = ((64, 200, 0.5), (64, 200, 0.1), (32, 100, 0.1), (16, 100, 0.1), (8, 4, 0.1))  # K, m, delta
@@ -41,19 +41,6 @@ def checked(ks: Sequence[int], steps: int) -> None:
         raise SpecError(f"steps={steps}: choose 2 to {LONGEST}.")
 
 
-def doublings(ks: Sequence[int]) -> list[int]:
-    """Powers of two among some K, or all."""
-    return [k for k in ks if k & (k - 1) == 0] or list(ks)
-
-
-def largest(rows: pd.DataFrame, columns: str, value: str, index: Sequence[str] = ("k",)) -> pd.DataFrame:
-    """Values at the largest K, a column for each series."""
-    return rows[rows["k"] == rows["k"].max()].pivot(index=[*index], columns=columns, values=value).reset_index()
-
-
-# Dependence and consistency
-
-
 def dependence() -> pd.DataFrame:
     """The worked example, exact: does the first token stand in two slots with the product of its probabilities?"""
     rows, chain, k = [], chains.example(), 2
@@ -61,17 +48,9 @@ def dependence() -> pd.DataFrame:
     for step, (law, base) in enumerate(zip(laws, estimators.marginals(*chain)), start=1):
         single, alpha = enumeration.mean(law, k)[0], Fraction(float(base[0])).limit_denominator(1000)
         rows.append((step, single, alpha, enumeration.both_tokens(law, 0), single**2))
-    heads = [
-        "step",
-        r"$\mathbb{E}\,q_t(1)$, listed",
-        "base CoT2's $\\alpha_t(1)$",
-        "$P(i_1 = i_2 = 1)$",
-        "product of probabilities",
-    ]
+    means = r"$\mathbb{E}\,q_t(1)$, listed", r"base CoT2's $\alpha_t(1)$"
+    heads = ["step", *means, "$P(i_1 = i_2 = 1)$", "product of probabilities"]
     return pd.DataFrame(rows, columns=heads).map(str)
-
-
-# The ratio
 
 
 def exact_ratios(ks: Sequence[int], steps: int) -> pd.DataFrame:
@@ -80,7 +59,7 @@ def exact_ratios(ks: Sequence[int], steps: int) -> pd.DataFrame:
     Rows over "m" have the largest K, rows over "K" the largest number of steps.
     """
     of_chains = {name: lambda k, m, make=make: estimators.mse_ratio(*make(m), k) for name, make in CHAINS.items()}
-    found = {PRINTED: lambda k, m: estimators.printed_bound(k), TIGHT: estimators.tight_bound} | of_chains
+    found = {BOUND: lambda k, m: estimators.printed_bound(k), "tight bound": estimators.tight_bound} | of_chains
     places = [("m", max(ks), m) for m in range(1, steps + 1)] + [("K", k, steps) for k in ks]
     rows = [(*place, name, ratio(*place[1:])) for place in places for name, ratio in found.items()]
     return pd.DataFrame(rows, columns=["over", "k", "m", "chain", "ratio"])
@@ -93,15 +72,13 @@ def ratios(rows: pd.DataFrame, finding: str = "") -> Shown:
         panel=rows["over"].map({"m": f"K = {k}", "K": f"m = {m}"}),
         place=rows["m"].where(rows["over"] == "m", rows["k"]),
     )
-    labels = "", "error ratio"
-    shown = look.lines(of, "place", "ratio", "chain", labels, "panel", finding, {TIGHT: 6.0}, sharex=False, height=2.7)
+    options = dict(labels=("", "error ratio"), col="panel", widths={"tight bound": 6.0}, sharex=False, height=2.7)
+    shown = look.lines(of, "place", "ratio", "chain", finding=finding, **options)
     left, right = shown.figure.axes
     left.set(xlabel="steps m", xticks=range(1, m + 1))
-    look.ticked([right], doublings(at(rows, over="K")["k"].unique()), xlabel="tokens K")
+    ks = at(rows, over="K")["k"].unique()
+    look.ticked([right], [k for k in ks if k & (k - 1) == 0] or ks, xlabel="tokens K")  # at powers of two
     return shown
-
-
-# Sample size
 
 
 def size_table() -> pd.DataFrame:
@@ -119,9 +96,6 @@ def size_table() -> pd.DataFrame:
             entry |= {f"N, {name}": size, f"fails, {name}": estimators.failure(EPSILON, size, k, steps)}
         rows.append(entry)
     return pd.DataFrame(rows)
-
-
-# On trained models
 
 
 def linearity(rows: pd.DataFrame, finding: str = "") -> Shown:

@@ -25,7 +25,6 @@ from cot2lib.training.evaluation import accuracy, evaluate
 
 POINT = ["recipe", "temperature", "tries"]  # columns of a point of a Pass@k curve
 CLAIM = "passk-discrete-t{temperature:.1f}-k{tries}"  # the paper's discrete Pass@k (%)
-AS_OFTEN, ONE_TRACE = "CoT2 sampled as often", "one greedy CoT2 trace"
 SHARPER = {  # fields of a base thought, in words
     "temperature": "temperature of the thoughts",
     "threshold": "threshold of the thoughts",
@@ -39,7 +38,7 @@ def checked(top_k: int, ks: Sequence[int]) -> None:
     """Raise SpecError for parameters that nothing was measured with."""
     if top_k not in (0, TOP_K):
         raise SpecError(f"top_k={top_k}: measured are 0 (all tokens) and {TOP_K}.")
-    if not ks or not all(1 <= k <= MOST for k in ks):
+    if not all(1 <= k <= MOST for k in ks):
         raise SpecError(f"ks={list(ks)}: give numbers of samples from 1 to {MOST}.")
 
 
@@ -71,26 +70,22 @@ def read(profile: str, stacks: Stacks, measured_here: bool = False) -> pd.DataFr
         said = f"no Pass@k of run {run.id} (seed {run.seed}) is recorded under {profile}"
         raise RecordError(f"{said}; {remedy} with retrain=True.")
     seeds = list(dict.fromkeys(spec.seed for spec in specs))
-    wanted = {name: specs if name == profile else sweeps.small(name, seeds) for name in tables}
-    whole = [name for name, table in tables.items() if {spec.id for spec in wanted[name]} <= set(table["id"])]
-    known = {name: [(run.id, run.method, run.seed) for run in wanted[name]] for name in whole}
-    parts = [
-        tables[name].merge(pd.DataFrame(models, columns=["id", "method", "seed"])).assign(profile=name)
-        for name, models in known.items()
-    ]
+    parts = []
+    for name, table in tables.items():
+        wanted = specs if name == profile else sweeps.small(name, seeds)
+        known = pd.DataFrame([(run.id, run.method, run.seed) for run in wanted], columns=["id", "method", "seed"])
+        if known["id"].isin(table["id"]).all():
+            parts.append(table.merge(known).assign(profile=name))
     return tidy(pd.concat(parts, ignore_index=True)).rename(columns={"k": "tries"})
 
 
 def lacking(rows: pd.DataFrame) -> Text | None:
     """A bullet for each profile that `read` leaves out, with the remedy."""
-    return bullets(
-        [
-            f"**Not drawn, {RECIPES[name]}**: its Pass@k was not measured for all of these seeds; set "
-            f'`profile = "{name}"` and `retrain = True` to make it here.'
-            for name in PROFILES
-            if name not in set(rows["profile"])
-        ]
+    sentence = (
+        "**Not drawn, {}**: its Pass@k was not measured for all of these seeds; "
+        'set `profile = "{}"` and `retrain = True` to make it here.'
     )
+    return bullets([sentence.format(RECIPES[name], name) for name in PROFILES if name not in set(rows["profile"])])
 
 
 # Many samples
@@ -148,7 +143,8 @@ def overtaking(rows: pd.DataFrame, one: pd.DataFrame) -> pd.DataFrame:
     said = [paper_value(CLAIM.format(**place)) for place in places.to_dict("records")]
     lead = np.array(said) - paper_value("passk-cot2")
     paper = places.assign(recipe="paper", against="its horizontal CoT2 line", mean=lead)
-    leads = pd.concat([paper, one.assign(against=ONE_TRACE), often.assign(against=AS_OFTEN)])
+    ours = [one.assign(against="one greedy CoT2 trace"), often.assign(against="CoT2 sampled as often")]
+    leads = pd.concat([paper, *ours])
     leads["recipe"] = ordered(leads["recipe"], ("paper", *RECIPES.values()))
     leads["against"] = ordered(leads["against"])
 
@@ -193,9 +189,9 @@ def sharpened(rows: pd.DataFrame, finding: str = "") -> Shown:
     """Accuracy over temperature, threshold and number of tokens of the thoughts, a line per kind of model; dots are
     seeds."""
     fields = [field for field in SHARPER if varied(rows, field)[field].nunique() > 1]
-    parts = [varied(rows, field).assign(field=SHARPER[field], value=varied(rows, field)[field]) for field in fields]
+    parts = [varied(rows, field).assign(field=SHARPER[field], value=rows[field]) for field in fields]
     drawn = pd.concat(parts)
-    drawn = drawn[drawn["field"].ne(SHARPER["top"]) | drawn["value"].gt(0)]
+    drawn = drawn[drawn["field"].ne(SHARPER["top"]) | drawn["value"].gt(0)]  # 0 for no limit
     labels = "", "validation accuracy (%)"
     shown = look.lines(
         drawn, "value", "accuracy", "layers", labels, "field", finding, limits=(0.0, 100.0), sharex=False, aspect=1.1

@@ -14,6 +14,7 @@ from cot2lib.study import (
     capacity,
     check,
     construction,
+    grpo_dirichlet,
     live,
     measured,
     policies,
@@ -24,7 +25,6 @@ from cot2lib.study import (
     speed,
     tasks,
 )
-from cot2lib.study.construction_block import ExpertStack
 from cot2lib.study.controls import outcomes
 from cot2lib.study.gsm8k_runs import word_problems
 from cot2lib.study.measured import collect
@@ -73,13 +73,12 @@ REFUSALS = [
     ("choose 1 to 12 digits", lambda: tasks.one_input([1] * 13)),
     ("digits -1..2: need 0 <= low <= high", lambda: tasks.one_input([-1, 2])),
     # capacity and construction
-    ("dimensions are whole numbers from 1 on", lambda: capacity.checked(73, [4], 0.5, [8], [0])),
-    ("live_vocab=10: the sweep's budgets go to 16", lambda: capacity.checked(10, [4], 0.5)),
-    ("budget=74", lambda: capacity.checked(73, [74], 0.5)),
-    ("live_share=0.0", lambda: capacity.checked(73, [4], 0.0)),
-    ("choose 1 to 6 digits", lambda: construction.built([1] * 7, "repaired")),
+    ("dimensions are whole numbers from 1 on", lambda: capacity.checked(73, [4], 0.5, [8, 0])),
+    ("live_vocab=10: the sweep's budgets go to 16", lambda: capacity.checked(10, [4], 0.5, [8])),
+    ("budget=74", lambda: capacity.checked(73, [74], 0.5, [8])),
+    ("live_share=0.0", lambda: capacity.checked(73, [4], 0.0, [8])),
+    ("choose 1 to 6 digits", lambda: construction.on_the_circle([1] * 7)),
     ("lengths[0]=0: must be at least 1", lambda: construction.smallest([0])),
-    ("feed='tokens': choose one of output, mixture", lambda: ExpertStack(MNNS(1, 3, 3), [1], "tokens")),
     # estimates, sampling, policy ratios
     ("ks=[0]", lambda: sample_complexity.checked([0], 4)),
     ("steps=1", lambda: sample_complexity.checked(KS, 1)),
@@ -90,11 +89,11 @@ REFUSALS = [
     ("COCONUT has no mixtures", lambda: probed("coconut", 4)),
     ("rollouts=1: give two or more", lambda: probes.consistency(None, [2], 1)),
     ("top_k=10", lambda: sampling.checked(10, [1])),
-    ("ks=[]", lambda: sampling.checked(0, [])),
     ("ks=[20]", lambda: sampling.checked(0, [20])),
     ("samples=13: Pass@k up to k = 14 needs at least 14 samples", lambda: passk.measure(None, [], 13)),
     ("dropout=1.5", lambda: policy_ratio.dropout({}, [1], 1.5)),
     ("exact_ks=[6]", lambda: policy_ratio.exact_gradients(([], None), [6])),
+    ("drawn_samples=0: must be at least 1", lambda: grpo_dirichlet.scales(None, [20.0], 0)),
     ("example_ks[1]=0: must be at least 1", lambda: policy_ratio.example_climbs([2, 0], 3)),
     ("lanes=8: standard errors need at least 16", lambda: policy_ratio.sampled_gradients(None, [1], 8)),
     ("has 3 thoughts a trace", lambda: law(MNNS(1, 2, 4), 1)),

@@ -17,14 +17,14 @@ from cot2lib.llm import answers, models, runs
 from cot2lib.study import gsm8k, gsm8k_runs, measured
 from cot2lib.study.book.ledger import rows_of
 from cot2lib.study.claims.queries import reading
-from cot2lib.study.gsm8k_runs import printed, small
+from cot2lib.study.gsm8k_runs import of_paper
 from cot2lib.study.printed import paper_value
 
 
 @pytest.fixture
 def tiny(monkeypatch):
     """One run that takes seconds, as the only one of its profile."""
-    run = small(limits={16: 3})[1]
+    run = gsm8k_runs.shown()
     start = replace(run.start, sums=1, problems=40, steps=4, batch=4, width=16, layers=1)
     run = replace(run, start=start, recipe=replace(run.recipe, steps=3, prompts=2, group=2), held_out=6)
     monkeypatch.setitem(gsm8k_runs.PROFILES, "quick", lambda: [run])
@@ -79,7 +79,7 @@ def test_collect_and_shown_model_name_what_is_missing(store, tiny, tmp_path, mon
 def test_three_of_four_limits_are_judged_by_counting(monkeypatch, seeds, verdict):
     """The paper's own table is what the paper says of it; one limit less is not."""
     rows = []
-    for run in printed(seeds=seeds):
+    for run in (run for run in of_paper() if run.seed in seeds):
         claim = f"gsm8k-{run.longest}-{'mts' if run.recipe.thoughts else 'discrete'}"
         told = {"id": run.id, **run.columns(), "cut": 0.25, "length": paper_value(f"{claim}-length")}
         ends = {0: 0.2, run.recipe.steps: paper_value(claim) / 100}
@@ -113,8 +113,8 @@ def qwen(tmp_path):
 
 def paper_run(model, data):
     """A run of the paper's table, made short."""
-    run = printed(limits={16: 4})[1]
-    recipe = replace(run.recipe, steps=4, prompts=2, group=2, lr=1e-2)
+    run = of_paper()[1]
+    recipe = replace(run.recipe, limit=12, thoughts=4, steps=4, prompts=2, group=2, lr=1e-2)
     return replace(run, recipe=recipe, model=str(model), data=str(data), held_out=4, evaluations=1)
 
 
