@@ -39,7 +39,7 @@ from torch import Tensor
 from cot2lib.errors import SpecError
 from cot2lib.kit.frozen import positive
 from cot2lib.tasks import MNNS
-from cot2lib.theory.enumeration import systematic_error
+from cot2lib.theory import enumeration
 
 EXACT = ("multinomial", "systematic")  # samplers whose error is known exactly
 SUMS_TO_ONE = 1e-6  # within single precision
@@ -67,7 +67,7 @@ def mse_ratio(
 
     `start` is the first token's distribution, `transitions` one row-stochastic (v, v) matrix per further step. The K
     tokens are independent draws (MTS), or draws of `cot2lib.thoughts.Systematic` for "systematic", whose value comes
-    from listing every reachable count vector.
+    from listing every count vector that they reach.
     """
     chain = _checked_chain(start, transitions, k)
     if sampler not in EXACT:
@@ -76,7 +76,8 @@ def mse_ratio(
     if terms[-1] <= CERTAIN:
         raise SpecError("the chain ends in one certain token, so that both errors are 0 and have no ratio.")
     if sampler == "systematic":
-        return systematic_error(*chain, k) * k / float(terms[-1])
+        *_, law = enumeration.count_distributions(*chain, k, sampler)
+        return float(enumeration.error(law, k)) * k / float(terms[-1])
     return float(ratio(terms, k))
 
 
