@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cot2lib.study import capacity
 from cot2lib.tasks import MNNS
 from cot2lib.theory import margins
 
@@ -40,7 +41,7 @@ def test_centred_dimension_has_the_best_tau():
 def subsets_margin(embeddings, budget):
     """Half the least distance between equal-weight superpositions, by listing them all."""
     chosen = torch.tensor(list(itertools.combinations(range(len(embeddings)), budget)))
-    return float(margins.least_distance(embeddings[chosen].mean(1))) / 2
+    return float(F.pdist(embeddings[chosen].mean(1)).min()) / 2
 
 
 @settings(deadline=None, max_examples=60)
@@ -54,7 +55,7 @@ def test_dimension_is_beaten_by_no_embeddings(vocab, budget, d, seed):
     if margin < 1e-6:
         return
     assert margin <= margins.largest_margin(vocab, budget) + 1e-12
-    assert all(dimension(vocab, budget, margin) <= d + 1e-9 for dimension in margins.DIMENSIONS.values())
+    assert all(dimension(vocab, budget, margin) <= d + 1e-9 for dimension in capacity.BOUNDS.values())
 
 
 def test_largest_margin_is_that_of_a_simplex():
@@ -76,8 +77,8 @@ def test_packing_claims():
 
 @pytest.fixture(scope="module")
 def targets():
-    """Distinct targets of steps 2 and 3, ties broken plus-first."""
-    return {b: margins.distinct_targets(MNNS(), b, "plus-first", slice(1, 3)) for b in (1, 4, 8, 16)}
+    """Distinct targets of thoughts, ties broken plus-first."""
+    return {b: margins.distinct_targets(MNNS(), b, "plus-first") for b in (1, 4, 8, 16)}
 
 
 def test_distinct_targets_are_distributions():
