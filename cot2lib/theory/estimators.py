@@ -31,9 +31,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 import torch
 from jaxtyping import Float, Int
-from scipy import special
 from torch import Tensor
 
 from cot2lib.errors import SpecError
@@ -194,14 +194,10 @@ def bernstein_size(epsilon: float, delta: float, variance: float) -> int:
 
 def drift(k: int, steps: int) -> Float[Tensor, " count"]:
     """Distribution of the first of two equally likely tokens' count among K, if they never change (Wright-Fisher)."""
-    counts = torch.arange(k + 1, dtype=torch.float64)
-    ways = torch.from_numpy(special.comb(k, counts.numpy()))
-    binomial = lambda share: ways * share**counts * (1 - share) ** (k - counts)
-    chances = binomial(torch.tensor(0.5, dtype=torch.float64))  # (count)
-    moves = binomial((counts / k)[:, None])  # (count before, count)
-    for _ in range(steps - 1):
-        chances = chances @ moves
-    return chances
+    counts = np.arange(k + 1)
+    moves = scipy.stats.binom.pmf(counts, k, counts[:, None] / k)  # (count before, count)
+    first = scipy.stats.binom.pmf(counts, k, 0.5)
+    return torch.from_numpy(first @ np.linalg.matrix_power(moves, steps - 1))
 
 
 def failure(epsilon: float, traces: int, k: int, steps: int) -> float:
