@@ -7,6 +7,7 @@ whole words are made here (`small_qwen3`, `word_tokenizer`).
 """
 
 import importlib.util
+import itertools
 import logging
 import re
 from pathlib import Path
@@ -16,10 +17,12 @@ from torch import nn
 
 from cot2lib.errors import SpecError
 from cot2lib.kit import hugging_face
-from cot2lib.llm.stories import MARK, MOST, NAMES, OTHER, THINGS, USUAL
+from cot2lib.llm.stories import MARK, MOST, NAMES, SENTENCES, THINGS
 
 PAD, END, UNKNOWN = "<pad>", "<end>", "<unknown>"
 PLACES = 160  # longest prompt and response of a small model
+# no story has these words, but shipped models have rows for them
+SPARE = ("box", "holds", "put", "in", "taken", "out", "Twice", "it", "later", "What", "is", "end")
 GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
 
 
@@ -73,11 +76,9 @@ def word_tokenizer():
     from tokenizers import Tokenizer, models, pre_tokenizers
 
     words = [PAD, END, UNKNOWN, MARK, *"+-*=;.?", *map(str, range(MOST + 1)), *NAMES, *THINGS]
-    for wording in (USUAL, OTHER):
-        for templates in vars(wording).values():
-            for template in templates:
-                words += re.findall(r"\w+", re.sub(r"{\w+}", "", template))
-    table = {word: place for place, word in enumerate(dict.fromkeys(words))}
+    for template in itertools.chain(*SENTENCES.values()):
+        words += re.findall(r"\w+", re.sub(r"{\w+}", "", template))
+    table = {word: place for place, word in enumerate(dict.fromkeys([*words, *SPARE]))}
     made = Tokenizer(models.WordLevel(table, unk_token=UNKNOWN))
     made.pre_tokenizer = pre_tokenizers.Whitespace()
     special = dict(pad_token=PAD, eos_token=END, unk_token=UNKNOWN)
