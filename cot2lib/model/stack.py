@@ -32,7 +32,6 @@ Heads = Float[Tensor, "run batch head _ d_head"]  # the axis _ holds positions
 Extend = Callable[[Heads, Heads], tuple[Heads, Heads]]  # a layer's new keys and values -> all it has so far
 Scales = Float[Tensor, "run _"] | None  # dropout multipliers of one site, a row for each run; None for all one
 Sites = Sequence[Scales]  # dropout of the attention weights, of the attention and of the MLP
-NO_DROPOUT: Sites = (None, None, None)
 GPT2_SD = 0.02  # of drawn weights
 
 
@@ -178,7 +177,7 @@ class Block(nn.Module):
         self.ln_2 = LayerNorm(runs, d_model)
         self.mlp = MLP(runs, d_model)
 
-    def forward(self, x: Hidden, outputs: int, mask: Mask, extend: Extend, scales: Sites = NO_DROPOUT) -> Outputs:
+    def forward(self, x: Hidden, outputs: int, mask: Mask, extend: Extend, scales: Sites) -> Outputs:
         attended = self.attn(self.ln_1(x), outputs, mask, extend, scales)
         x = x[:, :, -outputs:] + attended
         return x + drop(self.mlp(self.ln_2(x)), scales[2])
