@@ -77,14 +77,10 @@ class Responses:
     ended: Bool[Tensor, " response"]  # whether it came to an end token; if not, the limit cut it
 
     @property
-    def written(self) -> Bool[Tensor, "response token"]:
-        return torch.arange(self.tokens.shape[1], device=self.tokens.device) < self.lengths[:, None]
-
-    @property
     def there(self) -> Bool[Tensor, "one response step"]:
         """Which steps each has: its thoughts, and the tokens that are there."""
-        thoughts = self.written.new_ones(self.thoughts.shape[:2])
-        return torch.cat([thoughts, self.written], 1)[None]
+        written = torch.arange(self.tokens.shape[1], device=self.tokens.device) < self.lengths[:, None]
+        return torch.cat([written.new_ones(self.thoughts.shape[:2]), written], 1)[None]
 
     def rows(self, chosen: slice) -> "Responses":
         parts: dict[str, Any] = {name: None if value is None else value[chosen] for name, value in vars(self).items()}

@@ -16,12 +16,9 @@ Differences from the paper:
 
 Continuous supervision asks something else of d: that softmax(E h), for some hidden state h, comes close to the target.
 The paper has no counterpart of this. Uniform mass on every subset of B of the v > B states can be shown to any
-precision if and only if d >= min(2B, v-1).
-- Sufficient: take the embeddings (x, x^2, ..., x^2B) of distinct numbers x. The logits -c prod_{i in S} (x - x_i)^2
-  are affine in them, zero on S and negative elsewhere. Adding the polynomial through the ln alpha_i gives any weights
-  alpha on S.
-- Necessary: among v >= d+2 points some d+2 have an affine dependence (Radon). One side of it has at most d/2 + 1
-  points. A subset of B > d/2 states cannot be shown if it holds this side and not all of the other.
+precision if and only if d >= min(2B, v-1); the chapter on capacity proves it. 2B suffice because the logits
+-c prod_{i in S} (x - x_i)^2 are affine in the embeddings (x, x^2, ..., x^2B) of distinct numbers x, zero on S and
+negative elsewhere; adding the polynomial through the ln alpha_i gives any weights alpha on S.
 """
 
 import math

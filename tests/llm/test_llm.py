@@ -97,7 +97,7 @@ def test_respond_whatever_ends_before(model, prompts):
         assert (made.tokens[row, length:] == 0).all()
         last = int(made.tokens[row, length - 1])
         assert made.ended[row] == (last < 8) and (made.ended[row] or length == 12)
-    assert torch.equal(made.written.sum(1), made.lengths)
+    assert torch.equal(made.there[0].sum(1), 1 + made.lengths)
 
 
 @dataclass(frozen=True)
