@@ -5,14 +5,10 @@ with 1. One forward replays the responses, and AdamW takes a step down the objec
 the first half of a training there are no thoughts. Then their number rises evenly, until four fifths of it
 (`PolicyRecipe.thoughts_at`).
 
-The paper states K, group, clip, no divergence, rate, steps, limits, the number of thoughts, the 0/1 reward and when
-the curriculum begins and ends. Elsewhere it states the ratio of a thought (the geometric mean), a loss over all tokens
-of a group, and a weight decay of .01; it does not say whether they hold here. We take them for its own table
-(`by_token`, `decay`). On our models each response counts alike, and nothing decays. Its "batch 6" may count prompts or
-responses. It does not state the temperature, how advantages are scaled, what is trained, how the ramp rises, or
-whether thoughts stand before the text. We take 1, their spread, all weights unless the caller freezes some, evenly,
-and before it. A rollout serves one update, so every ratio is one and nothing is clipped; the surrogate's gradient is
-that of advantage times log-density.
+The chapter on word problems lists what the paper leaves open, and our choices for its table. The ratio of a thought is
+the geometric mean, as in the paper's other trainings. On our own models each response counts alike, and nothing decays
+(`by_token`, `decay`). A rollout serves one update, so every ratio is one and nothing is clipped; the surrogate's
+gradient is that of advantage times log-density.
 """
 
 from collections.abc import Sequence
