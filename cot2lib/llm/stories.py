@@ -77,10 +77,5 @@ def _sum(random: np.random.Generator, now: int) -> tuple[int, str, int, int]:
     """One that stays between 1 and `MOST`."""
     signs = ["+"] * (now < MOST) + ["-"] * (now > 1) + ["*"] * (2 <= now <= MOST // 2)
     sign = str(random.choice(signs))
-    if sign == "*":
-        return now, sign, 2, 2 * now
-    if sign == "-":
-        number = int(random.integers(1, now))
-        return now, sign, number, now - number
-    number = int(random.integers(1, MOST - now + 1))
-    return now, sign, number, now + number
+    number = 2 if sign == "*" else int(random.integers(1, now if sign == "-" else MOST - now + 1))
+    return now, sign, number, {"+": now + number, "-": now - number, "*": now * number}[sign]
