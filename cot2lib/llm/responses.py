@@ -43,7 +43,7 @@ class Plan:
     thought: Rule
     thoughts: int  # how many come first
     most: int  # discrete tokens that may follow
-    token: Rule = Discrete(1.0)  # the rule of these
+    token: Discrete = Discrete(1.0)  # the rule of these
     ends: tuple[int, ...] = ()  # tokens that end it
 
 
@@ -153,9 +153,8 @@ def respond(model: LanguageModel, prompts: Prompts, plan: Plan, keys: Keys, samp
     The model reads embeddings as they are, and its scores are its output embeddings of the last hidden state
     (`check_reads_plainly`).
     """
-    for rule in (plan.thought, plan.token):
-        if is_outside(type(rule)):
-            check_rule(rule, *model.get_input_embeddings().weight.shape)
+    if is_outside(type(plan.thought)):
+        check_rule(plan.thought, *model.get_input_embeddings().weight.shape)
     reader = _Reader(model, prompts, samples)
     noise = keyed_noise(keys.to(reader.mask.device), len(reader.last))
     hidden, thoughts = reader.last, []
@@ -208,7 +207,7 @@ def replay(model: LanguageModel, prompts: Prompts, plan: Plan, responses: Respon
         hidden = torch.cat([hidden, reader.read_on(inputs)], 1)  # (response, step, d)
     logits = reader.logits(hidden)[None]  # (1, response, step, vocab)
     parts = logits[:, :, : plan.thoughts], logits[:, :, plan.thoughts :]
-    written = plan.token.log_densities(parts[1], responses.tokens[None, ..., None])  # type: ignore[attr-defined]
+    written = plan.token.log_densities(parts[1], responses.tokens[None, ..., None])
     if responses.actions is None:
         return [written]
     parameters = plan.thought.parameters(parts[0], reader.mix)  # type: ignore[attr-defined]  # checked: it samples

@@ -47,14 +47,10 @@ def keys(seed=42):
     return random.run_keys([seed], Site.ROLLOUT)
 
 
-def one_hot_thoughts(thoughts, most=6, **options):
-    return Plan(Discrete(), thoughts, most, **dict(token=Discrete(), ends=(END,)) | options)
-
-
 @torch.no_grad()
 def test_respond_of_one_hot_thoughts_is_greedy_generation(model, prompts):
     """Thoughts that are single tokens, then tokens: what `generate` writes, token by token."""
-    made = respond(model, prompts, one_hot_thoughts(3, ends=()), keys())
+    made = respond(model, prompts, Plan(Discrete(), 3, 6, Discrete()), keys())
     options = dict(do_sample=False, max_new_tokens=9, eos_token_id=None, pad_token_id=0)
     expected = model.generate(prompts.ids, attention_mask=prompts.mask, **options)[:, prompts.ids.shape[1] :]
     table = model.get_input_embeddings().weight
