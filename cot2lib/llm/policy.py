@@ -5,21 +5,17 @@ with 1. One forward replays the responses, and AdamW takes a step down the objec
 the first half of a training there are no thoughts. Then their number rises evenly, until four fifths of it
 (`PolicyRecipe.thoughts_at`).
 
-The paper states K, group, clip, no divergence, rate, steps, limits, the number of thoughts, the 0/1 reward and when
-the curriculum begins and ends. Elsewhere it states the ratio of a thought (the geometric mean), a loss over all tokens
-of a group, and a weight decay of .01; it does not say whether they hold here. We take them for its own table
-(`by_token`, `decay`). On our models each response counts alike, and nothing decays. Its "batch 6" may count prompts or
-responses. It does not state the temperature, how advantages are scaled, what is trained, how the ramp rises, or
-whether thoughts stand before the text. We take 1, their spread, all weights unless the caller freezes some, evenly,
-and before it. A rollout serves one update, so every ratio is one and nothing is clipped; the surrogate's gradient is
-that of advantage times log-density.
+The chapter on word problems lists what the paper leaves open, and our choices for its table. The ratio of a thought is
+the geometric mean, as in the paper's other trainings. On our own models each response counts alike, and nothing decays
+(`by_token`, `decay`). A rollout serves one update, so every ratio is one and nothing is clipped; the surrogate's
+gradient is that of advantage times log-density.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from cot2lib import losses
@@ -29,9 +25,10 @@ from cot2lib.kit.frozen import Count, Frozen, Natural, Several
 from cot2lib.kit.hugging_face import LanguageModel, Tokenizer
 from cot2lib.kit.random import Site
 from cot2lib.llm import answers
-from cot2lib.llm.responses import Plan, Prompts, Responses, check_replayable, replay, respond
+from cot2lib.llm.responses import Keys, Plan, Prompts, Responses, replay, respond
 from cot2lib.llm.stories import Story
-from cot2lib.thoughts import MTS, Discrete, Rule
+from cot2lib.testing import samples
+from cot2lib.thoughts import MTS, Rule
 from cot2lib.training import grpo
 from cot2lib.training.grpo import Densities
 
@@ -63,7 +60,8 @@ class PolicyRecipe(Frozen):
         super().__post_init__()
         if not 0 <= self.enter < self.full <= 1:
             raise SpecError(f"enter={self.enter}, full={self.full}: choose 0 <= enter < full <= 1.")
-        check_replayable(self.plan(self.steps - 1, ()))
+        if self.thoughts and not samples(self.rule):
+            raise SpecError(f"thought={self.rule}: policy gradients need a rule that samples and has a density.")
 
     @property
     def rule(self) -> Rule:
@@ -115,7 +113,9 @@ class PolicyTrainer:
         plan, keys = recipe.plan(self.taken, self.ends), random.fold(self.draw_key, self.taken)
         prompts = Prompts.of(self.tokenizer, [problem.text for problem in problems], self.device)
         made = respond(self.model, prompts, plan, keys, recipe.group)
-        right = scores(made.texts(self.tokenizer), problems).to(self.device)  # (prompt, sample)
+        each = [problem.answer for problem in problems for _ in range(recipe.group)]
+        right = torch.tensor(answers.rewards(made.texts(self.tokenizer), each), device=self.device)
+        right = right.view(-1, recipe.group)  # (prompt, sample)
         self.descend(prompts, plan, made, losses.advantages(right[None])[0])
         self.taken += 1
         self.log.append({"step": self.taken, "reward": float(right.mean()), **response_stats(made)})
@@ -151,13 +151,6 @@ def end_tokens(model: LanguageModel, tokenizer: Tokenizer) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-def scores(texts: Sequence[str], problems: Sequence[Story]) -> Float[Tensor, "problem sample"]:
-    """Rewards of what responses write, those to each problem side by side."""
-    samples = len(texts) // len(problems)
-    each = [problem.answer for problem in problems for _ in range(samples)]
-    return torch.tensor(answers.rewards(texts, each)).view(-1, samples)
-
-
 def response_stats(made: Responses) -> Log:
     """Mean length in discrete tokens alone, continuous tokens, and the share that the limit cut."""
     return {
@@ -167,27 +160,15 @@ def response_stats(made: Responses) -> Log:
     }
 
 
-def evaluate(
-    model: LanguageModel,
-    tokenizer: Tokenizer,
-    problems: Sequence[Story],
-    plan: Plan,
-    keys: Int[Tensor, " one"] | None = None,
-) -> tuple[Int[Tensor, "problem 1"], Log]:
-    """Which responses are right (1 or 0), and what `response_stats` says of all of them together."""
+def evaluate(model: LanguageModel, tokenizer: Tokenizer, problems: Sequence[Story], plan: Plan, keys: Keys) -> Log:
+    """The accuracy of one response to each problem, and what `response_stats` says of all of them together."""
     texts, parts = [], []
     device = next(model.parameters()).device
     for first in range(0, len(problems), AT_ONCE):
         part = [problem.text for problem in problems[first : first + AT_ONCE]]
-        drawn = None if keys is None else random.fold(keys, first)
-        made = respond(model, Prompts.of(tokenizer, part, device), plan, drawn)
+        made = respond(model, Prompts.of(tokenizer, part, device), plan, random.fold(keys, first))
         texts += made.texts(tokenizer)
         parts.append((len(part), response_stats(made)))
-    total = sum(count for count, _ in parts)
+    total = len(problems)
     means = {name: sum(count * said[name] for count, said in parts) / total for name in parts[0][1]}
-    return scores(texts, problems).long(), means
-
-
-def greedy(thought: Rule, thoughts: int, limit: int, ends: tuple[int, ...]) -> Plan:
-    """A plan whose discrete tokens are the likeliest ones."""
-    return Plan(thought, thoughts, limit, Discrete(), ends)
+    return {"accuracy": sum(answers.rewards(texts, [problem.answer for problem in problems])) / total, **means}

@@ -23,7 +23,7 @@ from cot2lib.decode import keyed_noise
 from cot2lib.errors import SpecError
 from cot2lib.kit.frozen import is_outside
 from cot2lib.kit.hugging_face import LanguageModel, Tokenizer
-from cot2lib.testing import check_rule, samples
+from cot2lib.testing import check_rule
 from cot2lib.thoughts import Discrete, Rule, State, Thought
 from cot2lib.training.grpo import Densities
 
@@ -43,7 +43,7 @@ class Plan:
     thought: Rule
     thoughts: int  # how many come first
     most: int  # discrete tokens that may follow
-    token: Rule = Discrete(1.0)  # the rule of these
+    token: Discrete = Discrete(1.0)  # the rule of these
     ends: tuple[int, ...] = ()  # tokens that end it
 
 
@@ -77,14 +77,10 @@ class Responses:
     ended: Bool[Tensor, " response"]  # whether it came to an end token; if not, the limit cut it
 
     @property
-    def written(self) -> Bool[Tensor, "response token"]:
-        return torch.arange(self.tokens.shape[1], device=self.tokens.device) < self.lengths[:, None]
-
-    @property
     def there(self) -> Bool[Tensor, "one response step"]:
         """Which steps each has: its thoughts, and the tokens that are there."""
-        thoughts = self.written.new_ones(self.thoughts.shape[:2])
-        return torch.cat([thoughts, self.written], 1)[None]
+        written = torch.arange(self.tokens.shape[1], device=self.tokens.device) < self.lengths[:, None]
+        return torch.cat([written.new_ones(self.thoughts.shape[:2]), written], 1)[None]
 
     def rows(self, chosen: slice) -> "Responses":
         parts: dict[str, Any] = {name: None if value is None else value[chosen] for name, value in vars(self).items()}
@@ -151,19 +147,16 @@ def check_reads_plainly(model: LanguageModel) -> None:
 
 
 @torch.no_grad()
-def respond(
-    model: LanguageModel, prompts: Prompts, plan: Plan, keys: Keys | None = None, samples: int = 1
-) -> Responses:
-    """Responses of a model, `samples` of each prompt.
+def respond(model: LanguageModel, prompts: Prompts, plan: Plan, keys: Keys, samples: int = 1) -> Responses:
+    """Responses of a model, `samples` of each prompt, with draws by one random key (`cot2lib.kit.random.run_keys`).
 
-    It reads embeddings as they are, and its scores are its output embeddings of the last hidden state
-    (`check_reads_plainly`). Rules that sample need one random key (`cot2lib.kit.random.run_keys`).
+    The model reads embeddings as they are, and its scores are its output embeddings of the last hidden state
+    (`check_reads_plainly`).
     """
-    for rule in (plan.thought, plan.token):
-        if is_outside(type(rule)):
-            check_rule(rule, *model.get_input_embeddings().weight.shape)
+    if is_outside(type(plan.thought)):
+        check_rule(plan.thought, *model.get_input_embeddings().weight.shape)
     reader = _Reader(model, prompts, samples)
-    noise = _no_noise if keys is None else keyed_noise(keys.to(reader.mask.device), len(reader.last))
+    noise = keyed_noise(keys.to(reader.mask.device), len(reader.last))
     hidden, thoughts = reader.last, []
     fed = [hidden.new_zeros(len(hidden), 0, reader.table.shape[1])]  # (response, thought, d)
     for step in range(plan.thoughts):
@@ -200,21 +193,12 @@ def _write(
     return tokens, lengths, ended
 
 
-def check_replayable(plan: Plan) -> None:
-    """Raise SpecError if policy gradients cannot train by a plan, whose thoughts or tokens have no density."""
-    if plan.thoughts and not samples(plan.thought):
-        raise SpecError(f"thought={plan.thought}: policy gradients need a rule that samples and has a density.")
-    if not (isinstance(plan.token, Discrete) and plan.token.samples):
-        raise SpecError(f"token={plan.token}: policy gradients need Discrete with a temperature above 0.")
-
-
 def replay(model: LanguageModel, prompts: Prompts, plan: Plan, responses: Responses) -> Densities:
-    """Log-densities of what responses drew under a model, in one forward that carries gradients.
+    """Log-densities of what responses drew under a model, in one forward that carries gradients; all rules sample.
 
     Mixtures are fed through the model's present embeddings, which take gradients by them. Steps beyond the end are
     there too, without consequence; `Responses.there` tells them.
     """
-    check_replayable(plan)
     reader = _Reader(model, prompts, len(responses.tokens) // len(prompts.ids))
     thoughts = responses.thoughts if responses.weights is None else reader.mix(responses.weights)
     inputs = torch.cat([thoughts, reader.table[responses.tokens[:, :-1]]], 1)  # (response, step, d)
@@ -223,15 +207,11 @@ def replay(model: LanguageModel, prompts: Prompts, plan: Plan, responses: Respon
         hidden = torch.cat([hidden, reader.read_on(inputs)], 1)  # (response, step, d)
     logits = reader.logits(hidden)[None]  # (1, response, step, vocab)
     parts = logits[:, :, : plan.thoughts], logits[:, :, plan.thoughts :]
-    written = plan.token.log_densities(parts[1], responses.tokens[None, ..., None])  # type: ignore[attr-defined]
+    written = plan.token.log_densities(parts[1], responses.tokens[None, ..., None])
     if responses.actions is None:
         return [written]
     parameters = plan.thought.parameters(parts[0], reader.mix)  # type: ignore[attr-defined]  # checked: it samples
     return [plan.thought.log_densities(parameters, responses.actions[None]), written]  # type: ignore[attr-defined]
-
-
-def _no_noise(step: int, count: int) -> NoReturn:
-    raise SpecError("this rule samples: pass keys=random.run_keys([seed], Site.ROLLOUT).")
 
 
 def _no_peek() -> NoReturn:

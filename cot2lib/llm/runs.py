@@ -16,7 +16,7 @@ from types import MappingProxyType
 import pandas as pd
 import torch
 
-from cot2lib.errors import RecordError, SpecError
+from cot2lib.errors import RecordError
 from cot2lib.kit import paths, random, timing
 from cot2lib.kit.files import Weight
 from cot2lib.kit.frozen import to_data
@@ -24,12 +24,13 @@ from cot2lib.kit.hugging_face import LanguageModel, Tokenizer
 from cot2lib.kit.provenance import provenance, resolve_device
 from cot2lib.kit.random import Site
 from cot2lib.llm import gsm8k, models, policy, warm_start
-from cot2lib.llm.policy import PolicyTrainer, greedy
+from cot2lib.llm.policy import PolicyTrainer
 from cot2lib.llm.responses import Plan, check_reads_plainly
 from cot2lib.llm.settings import GSM8K, SMALL, SMOLLM2, STORIES, LanguageRun, WarmStart
 from cot2lib.llm.stories import Story, stories
 from cot2lib.runs import store
 from cot2lib.runs.store import Entry
+from cot2lib.thoughts import Discrete
 
 # To models that follow instructions; the second for problems of more steps.
 REQUEST = "{} Answer with the number."
@@ -123,13 +124,8 @@ def loaded(run: LanguageRun, places: Places = NOWHERE) -> tuple[LanguageModel, T
         )
     check_reads_plainly(model)
     if run.layers:
-        blocks = getattr(model.base_model, "layers", None)
-        if blocks is None:
-            raise SpecError(
-                f"layers={run.layers}: {type(model).__name__} has no list of layers; 0 trains every weight."
-            )
         model.requires_grad_(False)
-        blocks[-run.layers :].requires_grad_(True)
+        model.base_model.layers[-run.layers :].requires_grad_(True)
     return model, tokenizer
 
 
@@ -168,14 +164,14 @@ def evaluated(run: LanguageRun, trainer: PolicyTrainer, problems: Sequence[Story
     These are greedy tokens; greedy tokens after all thoughts, where the run learns to think; and as it is rewarded.
     """
     recipe, rule, ends = run.recipe, run.recipe.rule, trainer.ends
-    plans = {"tokens": greedy(rule, 0, recipe.limit, ends)}
+    plans = {"tokens": Plan(rule, 0, recipe.limit, Discrete(), ends)}
     if recipe.thoughts:
-        plans["thoughts"] = greedy(rule, recipe.thoughts, recipe.limit, ends)
+        plans["thoughts"] = Plan(rule, recipe.thoughts, recipe.limit, Discrete(), ends)
     plans["sampled"] = Plan(rule, recipe.thoughts, recipe.limit, ends=ends)
     keys, rows = random.run_keys([run.seed], Site.DECODE), []
     for name, plan in plans.items():
-        right, told = policy.evaluate(trainer.model, trainer.tokenizer, problems, plan, keys)
-        rows.append({"step": trainer.taken, "decoding": name, "accuracy": float(right.double().mean()), **told})
+        found = policy.evaluate(trainer.model, trainer.tokenizer, problems, plan, keys)
+        rows.append({"step": trainer.taken, "decoding": name, **found})
     return rows
 
 

@@ -58,15 +58,9 @@ class LanguageRun(Frozen):
 
     def columns(self) -> dict[str, object]:
         recipe = self.recipe
-        sizes = {
-            "longest": self.longest,
-            "continuous": recipe.thoughts,
-            "k": recipe.k,
-            "lr": recipe.lr,
-            "enter": recipe.enter,
-        }
-        where = {"model": self.model, "data": self.data, "sums": self.start.sums}
-        return {**where, "method": self.method, **sizes, "steps": recipe.steps, "seed": self.seed}
+        asked = {"model": self.model, "data": self.data, "sums": self.start.sums, "method": self.method}
+        sizes = {"longest": self.longest, "continuous": recipe.thoughts, "k": recipe.k}
+        return asked | sizes | {"lr": recipe.lr, "enter": recipe.enter, "seed": self.seed}
 
     @property
     def longest(self) -> int:

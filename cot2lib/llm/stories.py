@@ -2,47 +2,29 @@
 
 A story gives somebody a number of things, and changes the number in one step or more: by gains, losses and, where the
 numbers stay small, doubling. Its chain writes every sum, or of some only the result, and marks the answer as GSM8K
-does. Held-out stories differ from training in the numbers of their first sum, or in their wording too, so that neither
-can be learnt by heart.
+does. Held-out stories differ from training in the numbers of their first sum, so that they cannot be learnt by heart.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 MARK = "####"  # before the answer, as in GSM8K
-PARTS = ("training", "new numbers", "new words")
+PARTS = ("training", "new numbers")
 MOST = 20  # the largest number
 NAMES = ("Ana", "Ben", "Cleo", "Dan", "Eva", "Finn", "Gwen", "Hugo")
 THINGS = ("apples", "books", "cards", "coins", "eggs", "pens", "shells", "stamps")
 
 
-@dataclass(frozen=True)
-class Wording:
-    """Sentences of a story: {name}, {thing} and {n} are filled in."""
-
-    opening: Sequence[str]
-    gain: Sequence[str]
-    loss: Sequence[str]
-    double: Sequence[str]
-    question: Sequence[str]
-
-
-USUAL = Wording(
-    ("{name} has {n} {thing}.", "There are {n} {thing} on the table of {name}.", "{name} starts with {n} {thing}."),
-    ("{name} buys {n} more.", "A friend gives {name} {n} {thing}.", "{name} finds {n} more {thing}."),
-    ("{name} loses {n} of them.", "{name} sells {n} {thing}.", "{name} gives {n} away."),
-    ("Then the number doubles.", "{name} gets as many again."),
-    ("How many {thing} are there now?", "How many {thing} does {name} have?"),
-)
-OTHER = Wording(
-    ("A box of {name} holds {n} {thing}.",),
-    ("{n} {thing} are put in.",),
-    ("{n} {thing} are taken out.",),
-    ("Twice as many {thing} are in it later.",),
-    ("What is the number of {thing} in the end?",),
-)
+SENTENCES = {  # by sign; {name}, {thing} and {n} are filled in
+    "opening": (
+        "{name} has {n} {thing}.", "There are {n} {thing} on the table of {name}.", "{name} starts with {n} {thing}.",
+    ),
+    "+": ("{name} buys {n} more.", "A friend gives {name} {n} {thing}.", "{name} finds {n} more {thing}."),
+    "-": ("{name} loses {n} of them.", "{name} sells {n} {thing}.", "{name} gives {n} away."),
+    "*": ("Then the number doubles.", "{name} gets as many again."),
+    "question": ("How many {thing} are there now?", "How many {thing} does {name} have?"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -57,7 +39,7 @@ class Story:
 def stories(count: int, steps: int, part: str = "training", seed: int = 0, brief: float = 0.0) -> list[Story]:
     """Stories of `steps` sums with numbers up to `MOST`; equal arguments give equal stories.
 
-    `part` is training or a held-out one; of a share `brief` of the sums the chain writes the result alone.
+    `part` is one of `PARTS`; of a share `brief` of the sums the chain writes the result alone.
     """
     random = np.random.default_rng([seed, steps, PARTS.index(part)])
     return [_story(random, steps, part, brief) for _ in range(count)]
@@ -69,17 +51,14 @@ def is_held_out(first: int, second: int) -> bool:
 
 
 def _story(random: np.random.Generator, steps: int, part: str, brief: float) -> Story:
-    words = OTHER if part == "new words" else USUAL
     names = {"name": random.choice(NAMES), "thing": random.choice(THINGS)}
-    say = lambda templates, n=0: str(random.choice(templates)).format(**names, n=n)
+    say = lambda kind, n=0: str(random.choice(SENTENCES[kind])).format(**names, n=n)
     sums = _sums(random, steps, part != "training")
-    sentences = [say(words.opening, sums[0][0])]
-    for _, sign, number, _ in sums:
-        sentences.append(say({"+": words.gain, "-": words.loss, "*": words.double}[sign], number))
+    sentences = [say("opening", sums[0][0]), *(say(sign, number) for _, sign, number, _ in sums)]
     answer = sums[-1][-1]
     whole = lambda before, sign, number, after: f"{before} {sign} {number} = {after}"
     chain = [str(line[-1]) if random.random() < brief else whole(*line) for line in sums]
-    return Story(" ".join([*sentences, say(words.question)]), f"{' ; '.join(chain)} {MARK} {answer}", answer)
+    return Story(" ".join([*sentences, say("question")]), f"{' ; '.join(chain)} {MARK} {answer}", answer)
 
 
 def _sums(random: np.random.Generator, steps: int, held_out: bool) -> list[tuple[int, str, int, int]]:
@@ -98,10 +77,5 @@ def _sum(random: np.random.Generator, now: int) -> tuple[int, str, int, int]:
     """One that stays between 1 and `MOST`."""
     signs = ["+"] * (now < MOST) + ["-"] * (now > 1) + ["*"] * (2 <= now <= MOST // 2)
     sign = str(random.choice(signs))
-    if sign == "*":
-        return now, sign, 2, 2 * now
-    if sign == "-":
-        number = int(random.integers(1, now))
-        return now, sign, number, now - number
-    number = int(random.integers(1, MOST - now + 1))
-    return now, sign, number, now + number
+    number = 2 if sign == "*" else int(random.integers(1, now if sign == "-" else MOST - now + 1))
+    return now, sign, number, {"+": now + number, "-": now - number, "*": now * number}[sign]

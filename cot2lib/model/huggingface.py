@@ -33,31 +33,26 @@ def from_hf(cls, models: Sequence):
     """
     if not models:
         raise SpecError("no models were given; a stack needs at least one.")
-    for model in models:
-        _check(model)
+    states = [model.state_dict() for model in models]
+    for config, state in zip((model.config for model in models), states):
+        needed = {
+            "activation_function": ("gelu_new",),
+            "n_inner": (None, 4 * config.n_embd),
+            "layer_norm_epsilon": (1e-5,),
+            "scale_attn_weights": (True,),
+            "scale_attn_by_inverse_layer_idx": (False,),
+        }
+        for name, values in needed.items():
+            if getattr(config, name) not in values:
+                allowed = " or ".join(map(repr, values))
+                raise SpecError(f"{name}={getattr(config, name)!r}: only models with {allowed} can be stacked.")
+        if not torch.equal(state["lm_head.weight"], state["transformer.wte.weight"]):
+            raise SpecError(
+                "lm_head.weight differs from the embedding table; only models that tie them can be stacked."
+            )
     shapes = [{ours: getattr(model.config, theirs) for ours, theirs in SIZES.items()} for model in models]
     if any(shape != shapes[0] for shape in shapes):
         raise SpecError("The models differ in shape; only models of one shape stack.")
     stack = cls(len(models), **shapes[0])
-    states = [model.state_dict() for model in models]
     stack.load_state_dict({name: torch.stack([s[name] for s in states]) for name in stack.state_dict()})
     return stack
-
-
-def _check(model) -> None:
-    config = model.config
-    needed = {
-        "activation_function": ("gelu_new",),
-        "n_inner": (None, 4 * config.n_embd),
-        "layer_norm_epsilon": (1e-5,),
-        "scale_attn_weights": (True,),
-        "scale_attn_by_inverse_layer_idx": (False,),
-        "tie_word_embeddings": (True,),
-    }
-    for name, values in needed.items():
-        if getattr(config, name) not in values:
-            allowed = " or ".join(map(repr, values))
-            raise SpecError(f"{name}={getattr(config, name)!r}: only models with {allowed} can be stacked.")
-    state = model.state_dict()
-    if not torch.equal(state["lm_head.weight"], state["transformer.wte.weight"]):
-        raise SpecError("lm_head.weight differs from the embedding table; only models that tie them can be stacked.")

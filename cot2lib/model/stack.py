@@ -8,7 +8,7 @@ the positions that are needed; dropout multipliers come from `cot2lib.kit.random
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -29,10 +29,8 @@ Positions = Float[Tensor, "#run #batch position d"]
 Mask = Float[Tensor, "*lead query key"]  # 0 where a query may look, else the most negative float
 Sees = Bool[Tensor, "depth depth"] | None  # which positions each may attend to, None for all before it
 Heads = Float[Tensor, "run batch head _ d_head"]  # the axis _ holds positions
-Extend = Callable[[Heads, Heads], tuple[Heads, Heads]]  # a layer's new keys and values -> all it has so far
 Scales = Float[Tensor, "run _"] | None  # dropout multipliers of one site, a row for each run; None for all one
 Sites = Sequence[Scales]  # dropout of the attention weights, of the attention and of the MLP
-NO_DROPOUT: Sites = (None, None, None)
 GPT2_SD = 0.02  # of drawn weights
 
 
@@ -147,9 +145,10 @@ class Attention(nn.Module):
             key, value = self.c_attn(x, slice(width, None)).split(width, -1)
         return self.split(query), self.split(key), self.split(value)
 
-    def forward(self, x: Hidden, outputs: int, mask: Mask, extend: Extend, scales: Sites) -> Outputs:
+    def forward(self, x: Hidden, outputs: int, mask: Mask, cache: Cache | None, layer: int, scales: Sites) -> Outputs:
         query, key, value = self.qkv(x, outputs)
-        key, value = extend(key, value)
+        if cache is not None:
+            key, value = cache.extend(layer, key, value)
         scores = (query @ key.transpose(-1, -2)) * query.shape[-1] ** -0.5  # (run, batch, head, output, key)
         weights = drop((scores + mask[..., -outputs:, :]).softmax(-1), scales[0])
         mixed = (weights @ value).transpose(2, 3).flatten(3)  # (run, batch, output, d)
@@ -178,8 +177,8 @@ class Block(nn.Module):
         self.ln_2 = LayerNorm(runs, d_model)
         self.mlp = MLP(runs, d_model)
 
-    def forward(self, x: Hidden, outputs: int, mask: Mask, extend: Extend, scales: Sites = NO_DROPOUT) -> Outputs:
-        attended = self.attn(self.ln_1(x), outputs, mask, extend, scales)
+    def forward(self, x: Hidden, outputs: int, mask: Mask, cache: Cache | None, layer: int, scales: Sites) -> Outputs:
+        attended = self.attn(self.ln_1(x), outputs, mask, cache, layer, scales)
         x = x[:, :, -outputs:] + attended
         return x + drop(self.mlp(self.ln_2(x)), scales[2])
 
@@ -338,8 +337,7 @@ class GPT2Stack(nn.Module):
         x = drop(x + self.position_embedding(length, past, padding, branches), next(sites, None))
         for index, block in enumerate(self.transformer.h):
             last = index == self.shape["layers"] - 1
-            extend = (lambda *kv: kv) if cache is None else (lambda *kv, layer=index: cache.extend(layer, *kv))
-            x = block(x, outputs if last else length, mask, extend, [next(sites, None) for _ in range(3)])
+            x = block(x, outputs if last else length, mask, cache, index, [next(sites, None) for _ in range(3)])
         return self.transformer.ln_f(x)
 
     def logits(self, hidden: Hidden) -> Float[Tensor, "run batch position vocab"]:

@@ -18,7 +18,11 @@ from cot2lib.study.sweeps import BUDGETS, D_MODELS, of_budget
 from cot2lib.tasks import MNNS
 from cot2lib.theory import margins
 
-BOUNDS = dict(zip(("the paper's formula", "exact volumes", "volumes around the mean"), margins.DIMENSIONS.values()))
+BOUNDS = {
+    "the paper's formula": margins.paper_dimension,
+    "exact volumes": margins.volume_dimension,
+    "volumes around the mean": margins.centred_dimension,
+}
 ASIDE = {"authors' recipe": -0.6, "quick recipe": 0.6}  # of their d, so that none hides another
 
 

@@ -11,8 +11,7 @@ from cot2lib.errors import RecordError
 from cot2lib.kit import paths, random
 from cot2lib.kit.random import Site
 from cot2lib.llm import policy, runs
-from cot2lib.llm.policy import greedy
-from cot2lib.llm.responses import Prompts, respond
+from cot2lib.llm.responses import Plan, Prompts, respond
 from cot2lib.llm.settings import SMALL, LanguageRun
 from cot2lib.llm.stories import Story
 from cot2lib.runs import records
@@ -22,7 +21,7 @@ from cot2lib.study.gsm8k_runs import BESIDE, PAPER_LIMITS, QWEN, SAMPLED, TOKENS
 from cot2lib.study.printed import stated
 from cot2lib.study.report import PERCENT, Text, text
 from cot2lib.study.series import told_apart
-from cot2lib.thoughts import MTS
+from cot2lib.thoughts import MTS, Discrete
 
 CLAIMED = {"before": "init", "discrete CoT": "discrete", "MTS": "mts"}  # models, as claims call them
 KINDS = {"accuracy": "sampled", "greedy": "greedy"}  # columns of `ends`
@@ -148,7 +147,7 @@ def responses(
 ) -> pd.DataFrame:
     """A row for each story: its answer, the tokens of each thought, and the text; greedy but for the thoughts."""
     texts = [story.text for story in told]
-    plan = greedy(MTS(k), thoughts, limit, policy.end_tokens(model, tokenizer))
+    plan = Plan(MTS(k), thoughts, limit, Discrete(), policy.end_tokens(model, tokenizer))
     made = respond(model, Prompts.of(tokenizer, texts), plan, random.run_keys([seed], Site.ROLLOUT))
     drawn = [[]] * len(told) if made.actions is None else made.actions.tolist()  # (response, thought, draw)
     names = lambda tokens: "{" + " ".join(sorted(tokenizer.convert_ids_to_tokens(tokens))) + "}"

@@ -112,9 +112,8 @@ def evaluations(run: LanguageRun, held: dict) -> pd.DataFrame:
     means = log.drop(columns="step").groupby(part).mean().rename(columns={"reward": "accuracy"})
     trained = means.assign(step=log["step"].groupby(part).max(), decoding=TRAINING)
     table = pd.concat([pd.DataFrame(held["evaluations"]), trained], ignore_index=True)
-    columns = {name: value for name, value in run.columns().items() if name != "steps"}
     made = {name: held[name] for name in MADE}
-    return pd.DataFrame({"id": run.id, **columns}, index=table.index).join(table).assign(**made)
+    return pd.DataFrame({"id": run.id, **run.columns()}, index=table.index).join(table).assign(**made)
 
 
 def shown() -> LanguageRun:

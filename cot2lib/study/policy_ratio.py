@@ -1,6 +1,6 @@
 """Chapter `policy_ratio`: gradients of small models under both policy ratios, and how far ratios go from one.
 
-Reward, divergence and gradients are exact where all thoughts can be listed (`cot2lib.policy_gradient`), else sampled.
+Rewards and gradients are exact where all thoughts can be listed (`cot2lib.policy_gradient`), else sampled.
 With one update per batch and no dropout every ratio is one, whatever clip range is chosen. Dropout in the current
 policy alone, as in the authors' code, moves it; this is measured on models that chapters ship.
 """
@@ -81,7 +81,7 @@ def exact_gradients(start: Starts, ks: Sequence[int]) -> pd.DataFrame:
     for k in (k for k in ks if k <= LISTED):
         law = policy_gradient.law(stack, TASK, MTS(k))
         thought, answer = (policy_gradient.gradient(value.mean(1), stack) for value in policy_gradient.parts(law))
-        goal = policy_gradient.gradient(policy_gradient.expected_reward(law), stack)
+        goal = policy_gradient.gradient(law.success.mean(1), stack)
         for ratio, share in zip(SHOWN, (1 / k, 1.0)):
             columns = {
                 "cosine": torch.cosine_similarity(share * thought + answer, goal),
@@ -116,7 +116,7 @@ def sampled_gradients(start: Starts, ks: Sequence[int], lanes: int) -> pd.DataFr
         found = policy_gradient.sampled_gradients(one, TASK, MTS(k), SHOWN, GROUP, lanes=lanes, seed=specs[0].seed)
         right = found["product"].sum(0)
         if k <= LISTED:
-            reward = policy_gradient.expected_reward(policy_gradient.law(one, TASK, MTS(k)))
+            reward = policy_gradient.law(one, TASK, MTS(k)).success.mean(1)
             goal = policy_gradient.gradient(reward, one)[0] * (1 - 1 / GROUP)
         for ratio, (thought, answer) in found.items():
             measured = {

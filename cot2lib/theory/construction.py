@@ -369,12 +369,6 @@ def multisets(length: int) -> Int[Tensor, "input length"]:
     return torch.combinations(torch.arange(1, 10), length, with_replacement=True).reshape(-1, length)
 
 
-def orders(digits: Int[Tensor, "input length"]) -> Float[Tensor, " input"]:
-    """Number of distinct orders of each row of digits: n! over the factorials of the digits' multiplicities."""
-    counts = torch.nn.functional.one_hot(digits).sum(1).double()  # (input, digit)
-    return torch.exp(math.lgamma(digits.shape[1] + 1) - torch.lgamma(counts + 1).sum(1)).round()
-
-
 def signed_sums(digits: Int[Tensor, "input length"]) -> Int[Tensor, "input sum"]:
     """All 2^n signed sums in the construction's order: for each digit first all sums with plus, then with minus."""
     sums = torch.zeros(len(digits), 1, dtype=torch.int64)
@@ -386,9 +380,3 @@ def signed_sums(digits: Int[Tensor, "input length"]) -> Int[Tensor, "input sum"]
 def optima(digits: Int[Tensor, "input length"]) -> Int[Tensor, " input"]:
     """The smallest non-negative signed sum of each row. It is the smallest |sum|, because all signs can be flipped."""
     return signed_sums(digits).abs().amin(1)
-
-
-def exact_match(model: TrigMNNS, digits: Int[Tensor, "input length"]) -> float:
-    """Share of the inputs that `model` answers right, where each row of digits counts with all its orders."""
-    weight = orders(digits)
-    return float((weight * (model.solve(digits) == optima(digits))).sum() / weight.sum())

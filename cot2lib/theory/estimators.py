@@ -31,15 +31,15 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 import torch
 from jaxtyping import Float, Int
-from scipy import special
 from torch import Tensor
 
 from cot2lib.errors import SpecError
 from cot2lib.kit.frozen import positive
 from cot2lib.tasks import MNNS
-from cot2lib.theory.enumeration import systematic_error
+from cot2lib.theory import enumeration
 
 EXACT = ("multinomial", "systematic")  # samplers whose error is known exactly
 SUMS_TO_ONE = 1e-6  # within single precision
@@ -67,7 +67,7 @@ def mse_ratio(
 
     `start` is the first token's distribution, `transitions` one row-stochastic (v, v) matrix per further step. The K
     tokens are independent draws (MTS), or draws of `cot2lib.thoughts.Systematic` for "systematic", whose value comes
-    from listing every reachable count vector.
+    from listing every count vector that they reach.
     """
     chain = _checked_chain(start, transitions, k)
     if sampler not in EXACT:
@@ -76,7 +76,8 @@ def mse_ratio(
     if terms[-1] <= CERTAIN:
         raise SpecError("the chain ends in one certain token, so that both errors are 0 and have no ratio.")
     if sampler == "systematic":
-        return systematic_error(*chain, k) * k / float(terms[-1])
+        *_, law = enumeration.count_distributions(*chain, k, sampler)
+        return float(enumeration.error(law, k)) * k / float(terms[-1])
     return float(ratio(terms, k))
 
 
@@ -193,14 +194,10 @@ def bernstein_size(epsilon: float, delta: float, variance: float) -> int:
 
 def drift(k: int, steps: int) -> Float[Tensor, " count"]:
     """Distribution of the first of two equally likely tokens' count among K, if they never change (Wright-Fisher)."""
-    counts = torch.arange(k + 1, dtype=torch.float64)
-    ways = torch.from_numpy(special.comb(k, counts.numpy()))
-    binomial = lambda share: ways * share**counts * (1 - share) ** (k - counts)
-    chances = binomial(torch.tensor(0.5, dtype=torch.float64))  # (count)
-    moves = binomial((counts / k)[:, None])  # (count before, count)
-    for _ in range(steps - 1):
-        chances = chances @ moves
-    return chances
+    counts = np.arange(k + 1)
+    moves = scipy.stats.binom.pmf(counts, k, counts[:, None] / k)  # (count before, count)
+    first = scipy.stats.binom.pmf(counts, k, 0.5)
+    return torch.from_numpy(first @ np.linalg.matrix_power(moves, steps - 1))
 
 
 def failure(epsilon: float, traces: int, k: int, steps: int) -> float:

@@ -16,12 +16,9 @@ Differences from the paper:
 
 Continuous supervision asks something else of d: that softmax(E h), for some hidden state h, comes close to the target.
 The paper has no counterpart of this. Uniform mass on every subset of B of the v > B states can be shown to any
-precision if and only if d >= min(2B, v-1).
-- Sufficient: take the embeddings (x, x^2, ..., x^2B) of distinct numbers x. The logits -c prod_{i in S} (x - x_i)^2
-  are affine in them, zero on S and negative elsewhere. Adding the polynomial through the ln alpha_i gives any weights
-  alpha on S.
-- Necessary: among v >= d+2 points some d+2 have an affine dependence (Radon). One side of it has at most d/2 + 1
-  points. A subset of B > d/2 states cannot be shown if it holds this side and not all of the other.
+precision if and only if d >= min(2B, v-1); the chapter on capacity proves it. 2B suffice because the logits
+-c prod_{i in S} (x - x_i)^2 are affine in the embeddings (x, x^2, ..., x^2B) of distinct numbers x, zero on S and
+negative elsewhere; adding the polynomial through the ln alpha_i gives any weights alpha on S.
 """
 
 import math
@@ -30,7 +27,7 @@ from functools import cache
 import numpy as np
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from cot2lib.kit import random
@@ -51,7 +48,6 @@ RATE = 0.03  # of the ascent
 REFRESH = 25  # steps between two searches for the closest pairs
 FIRST_SHARPNESS, LAST_SHARPNESS = 10.0, 300.0  # of the soft minimum, in units of 1 / least distance
 SHARPNESS = 1e3  # the factor c of the squared product; the interpolating part is small against it
-ROWS_TOGETHER = 2048  # of a distance matrix; bounds the memory
 
 
 # The packing bound
@@ -73,32 +69,25 @@ def largest_margin(vocab: int, budget: int) -> float:
 
 
 def paper_dimension(vocab: int, budget: int, margin: float) -> float:
-    """The paper's least d: B ln(v/B) / ln(2/delta), for delta <= 1. It is infinite above the largest margin."""
-    possible = margin <= largest_margin(vocab, budget)
-    return log_subsets_below(vocab, budget) / math.log(2 / margin) if possible else math.inf
+    """The paper's least d at a possible margin: B ln(v/B) / ln(2/delta)."""
+    return log_subsets_below(vocab, budget) / math.log(2 / margin)
 
 
 def volume_dimension(vocab: int, budget: int, margin: float) -> float:
-    """Least d by exact volumes: ln C(v, B) / ln((1 + delta)/delta). It is infinite above the largest margin."""
-    possible = margin <= largest_margin(vocab, budget)
-    return log_subsets(vocab, budget) / math.log1p(1 / margin) if possible else math.inf
+    """Least d by exact volumes at a possible margin: ln C(v, B) / ln((1 + delta)/delta)."""
+    return log_subsets(vocab, budget) / math.log1p(1 / margin)
 
 
 def centred_dimension(vocab: int, budget: int, margin: float) -> float:
-    """Least d by volumes around the mean of all superpositions. It is infinite above the largest margin.
+    """Least d by volumes around the mean of all superpositions, at a possible margin.
 
     The mean squared distance of z_S from its mean is at most s^2 = (v-B)/(B(v-1)). By Markov's inequality all but a
     share 1/tau of the balls lie within the radius sqrt(tau) s + delta. So (1 - 1/tau) C(v, B) <=
     (1 + sqrt(tau) s / delta)^d for every tau > 1. The bound takes the best tau.
     """
-    if margin > largest_margin(vocab, budget):
-        return math.inf
     spread, tau = math.sqrt((vocab - budget) / (budget * (vocab - 1))), 1 + EXCESS
     counted = log_subsets(vocab, budget) + np.log1p(-1 / tau)
     return float((counted / np.log1p(np.sqrt(tau) * spread / margin)).max())
-
-
-DIMENSIONS = {"paper": paper_dimension, "volume": volume_dimension, "centred": centred_dimension}
 
 
 def fixed_margin_is_possible(margin: float = 0.1) -> bool:
@@ -113,12 +102,13 @@ def bound_holds_at_possible_margins() -> bool:
     The inequalities are B ln(v/B) <= ln C(v, B), and that the paper's least d is never above that of exact volumes.
     The margins are the largest one, its half and its tenth.
     """
-    ordered = lambda v, b, share: (
+    return all(
         log_subsets_below(v, b) <= log_subsets(v, b) + 1e-12
-        and paper_dimension(v, b, share * largest_margin(v, b))
-        <= volume_dimension(v, b, share * largest_margin(v, b)) + 1e-12
+        and paper_dimension(v, b, margin) <= volume_dimension(v, b, margin) + 1e-12
+        for v in range(3, MOST + 1)
+        for b in range(1, v)
+        for margin in largest_margin(v, b) * np.array([1.0, 0.5, 0.1])
     )
-    return all(ordered(v, b, share) for v in range(3, MOST + 1) for b in range(1, v) for share in (1.0, 0.5, 0.1))
 
 
 def most_asked_for() -> float:
@@ -129,9 +119,9 @@ def most_asked_for() -> float:
 # The targets of a task
 
 
-def distinct_targets(task: Task, budget: int, ties: str, steps: slice = slice(0, -1)) -> Points:
-    """The different targets alpha*_t over all inputs, as weights of the states; by default of all thoughts."""
-    targets = hindsight_targets(task, budget, ties)[:, steps, task.state_ids]  # (input, step, state)
+def distinct_targets(task: Task, budget: int, ties: str) -> Points:
+    """The different targets alpha*_t of all thoughts over all inputs, as weights of the states."""
+    targets = hindsight_targets(task, budget, ties)[:, :-1, task.state_ids]  # (input, step, state)
     return GRID * torch.unique((targets.flatten(0, 1) / GRID).round(), dim=0)
 
 
@@ -143,19 +133,9 @@ def random_embeddings(seeds: int, states: int, d: int) -> Float[Tensor, "draw st
 
 def margins(points: Points, embeddings: Embeddings) -> Float[Tensor, "*draw"]:
     """Half the least distance between the mixtures of two points, for each draw of the embeddings."""
-    return least_distance(points.to(embeddings.dtype) @ embeddings) / 2
-
-
-def least_distance(vectors: Float[Tensor, "*draw point d"]) -> Float[Tensor, "*draw"]:
-    """Least distance between two of the vectors, for each draw."""
-    count = vectors.shape[-2]
-    least = []
-    for first in range(0, count, ROWS_TOGETHER):
-        rows = torch.arange(first, min(first + ROWS_TOGETHER, count))
-        distances = torch.cdist(vectors[..., rows, :], vectors)  # (*draw, row, point)
-        distances[..., rows - first, rows] = torch.inf
-        least.append(distances.flatten(-2).amin(-1))
-    return torch.stack(least).amin(0)
+    mixed = points.to(embeddings.dtype) @ embeddings  # (*draw, target, d)
+    least = [F.pdist(one).min() for one in mixed.view(-1, *mixed.shape[-2:])]
+    return torch.stack(least).view(mixed.shape[:-2]) / 2
 
 
 def spread_embeddings(points: Points, start: Float[Tensor, "state d"], steps: int = 200) -> Float[Tensor, "state d"]:
@@ -167,26 +147,22 @@ def spread_embeddings(points: Points, start: Float[Tensor, "state d"], steps: in
     free = start.clone().requires_grad_()
     optimizer = torch.optim.Adam([free], lr=RATE)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
+    pairs = torch.triu_indices(len(points), len(points), 1)
     for step in range(steps):
         unit = F.normalize(free, dim=-1)
         mixed = points @ unit  # (target, d)
         if step % REFRESH == 0:
-            one, other, least = _closest_pairs(mixed.detach())
-        distances = (mixed[one] - mixed[other]).square().sum(-1).clamp(min=1e-18).sqrt()
+            distances = torch.cdist(mixed.detach(), mixed.detach())[*pairs]
+            nearest = distances.topk(min(CLOSEST, len(distances)), largest=False)
+            (one, other), least = pairs[:, nearest.indices], max(float(nearest.values[0]), 1e-6)
+        near = (mixed[one] - mixed[other]).square().sum(-1).clamp(min=1e-18).sqrt()
         sharpness = FIRST_SHARPNESS * (LAST_SHARPNESS / FIRST_SHARPNESS) ** (step / steps) / least
-        loss = torch.logsumexp(-sharpness * distances, 0) / sharpness
+        loss = torch.logsumexp(-sharpness * near, 0) / sharpness
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         schedule.step()
     return F.normalize(free.detach(), dim=-1)
-
-
-def _closest_pairs(mixed: Float[Tensor, "target d"]) -> tuple[Int[Tensor, " pair"], Int[Tensor, " pair"], float]:
-    one, other = torch.triu_indices(len(mixed), len(mixed), 1)
-    distances = torch.cdist(mixed, mixed)[one, other]
-    nearest = distances.topk(min(CLOSEST, len(distances)), largest=False)
-    return one[nearest.indices], other[nearest.indices], max(float(nearest.values[0]), 1e-6)
 
 
 # Which distributions a softmax over d-dimensional embeddings can show

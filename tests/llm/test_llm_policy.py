@@ -13,7 +13,7 @@ from cot2lib.kit.random import Site
 pytest.importorskip("transformers")
 from cot2lib.llm import models, policy, warm_start
 from cot2lib.llm.policy import PolicyRecipe, PolicyTrainer
-from cot2lib.llm.responses import Prompts, Responses, replay, respond
+from cot2lib.llm.responses import Plan, Prompts, Responses, replay, respond
 from cot2lib.llm.stories import PARTS, stories
 from cot2lib.thoughts import MTS, Base, Dirichlet, Discrete, Gaussian, Gumbel
 
@@ -191,15 +191,15 @@ def test_steps_make_rewarded_responses_likelier(tokenizer, monkeypatch, case):
 def test_evaluate_in_chunks(tokenizer, monkeypatch):
     """Greedy answers do not depend on what is asked beside them; sampled ones are drawn apart."""
     model, asked, respond_, seen = small(tokenizer), forty()[:10], policy.respond, []
-    plan = policy.greedy(Base(), 2, 5, (tokenizer.eos_token_id,))
-    whole = policy.evaluate(model, tokenizer, asked, plan)
+    monkeypatch.setattr(policy.answers, "rewards", lambda texts, _: [float(len(text) % 2) for text in texts])
+    given = model, tokenizer, asked, Plan(Base(), 2, 5, Discrete(), (tokenizer.eos_token_id,))
+    keys = random.run_keys([7], Site.DECODE)
+    whole = policy.evaluate(*given, keys)
     monkeypatch.setattr(policy, "AT_ONCE", 3)
-    parts = policy.evaluate(model, tokenizer, asked, plan)
-    assert torch.equal(whole[0], parts[0]) and whole[1] == pytest.approx(parts[1])
-    assert whole[0].shape == (10, 1) and policy.greedy(Base(), 0, 5, ()).token == Discrete()
+    assert policy.evaluate(*given, keys) == pytest.approx(whole)
     monkeypatch.setattr(policy, "respond", lambda *given: seen.append(int(given[3])) or respond_(*given))
     plan = trainer(tokenizer).recipe.plan(0, (1,))
-    policy.evaluate(model, tokenizer, asked, plan, random.run_keys([7], Site.DECODE))
+    policy.evaluate(model, tokenizer, asked, plan, keys)
     assert len(set(seen)) == 4 and plan.token == Discrete(1.0)
 
 

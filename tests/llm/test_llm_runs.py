@@ -164,15 +164,10 @@ def test_loaded_trains_the_last_layers_of_a_pretrained_model(monkeypatch):
 
 
 def test_loaded_refuses_models_that_would_be_misread(monkeypatch):
-    """Gemma multiplies embeddings by the root of their size; GPT-2 keeps its layers under another name."""
+    """Gemma multiplies embeddings by the root of their size."""
     transformers = pytest.importorskip("transformers")
     small = dict(vocab_size=30, hidden_size=16, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2)
     gemma = transformers.GemmaForCausalLM(transformers.GemmaConfig(**small, num_key_value_heads=1, head_dim=8)).eval()
     monkeypatch.setattr(models, "pretrained", lambda name: (gemma, None))
     with pytest.raises(SpecError, match="GemmaForCausalLM scales embeddings or scores"):
         runs.loaded(replace(RUN, model="gemma"))
-    gpt2 = transformers.GPT2LMHeadModel(transformers.GPT2Config(vocab_size=30, n_embd=16, n_layer=1, n_head=2)).eval()
-    monkeypatch.setattr(models, "pretrained", lambda name: (gpt2, None))
-    assert runs.loaded(replace(RUN, model="gpt2"))[0] is gpt2
-    with pytest.raises(SpecError, match="has no list of layers; 0 trains every weight"):
-        runs.loaded(replace(RUN, model="gpt2", layers=1))

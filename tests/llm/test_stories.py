@@ -43,9 +43,7 @@ def test_stories_of_parts_differ_in_their_first_sum(part):
         assert is_held_out(int(before), int(number)) == (part != "training")
 
 
-def test_stories_of_new_words_and_other_seeds():
-    texts = {part: {re.sub(r"\d+|[A-Z][a-z]+", "", s.text)[:12] for s in stories(80, 1, part)} for part in PARTS}
-    assert not texts["training"] & texts["new words"] and texts["training"] & texts["new numbers"]
+def test_stories_of_other_seeds():
     assert stories(9, 2, seed=1) == stories(9, 2, seed=1) != stories(9, 2, seed=2)
 
 

@@ -2,7 +2,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cot2lib.model.branches import ONE, Branches
+from cot2lib.model.branches import Branches
 
 SMALL = st.integers(0, 4)
 
@@ -21,11 +21,3 @@ def test_places_by_hand(shared, branches, steps):
     for query, (reach, own) in enumerate(places):
         for key, (depth, branch) in enumerate(places):
             assert blocked[query, key] == (depth > reach or branch not in (None, own))
-
-
-def test_one_branch_is_a_plain_sequence():
-    every = torch.arange(6)
-    causal = torch.ones(6, 6, dtype=torch.bool).triu(1)
-    for layout in (ONE, Branches(3), Branches(9, 4)):
-        assert torch.equal(layout.blocked(every, every), causal)
-    assert torch.equal(Branches(3, 2).blocked(every[4:], every), Branches(3, 2).blocked(every, every)[4:])

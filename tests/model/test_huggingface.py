@@ -30,20 +30,12 @@ def test_what_is_accepted_computes_the_same():
         (dict(layer_norm_epsilon=1e-6), "layer_norm_epsilon=1e-06"),
         (dict(scale_attn_weights=False), "scale_attn_weights=False"),
         (dict(scale_attn_by_inverse_layer_idx=True), "scale_attn_by_inverse_layer_idx=True"),
-        (dict(tie_word_embeddings=False), "tie_word_embeddings=False"),
+        (dict(tie_word_embeddings=False), "differs from the embedding table"),
     ],
 )
 def test_other_models_are_refused(options, names):
     with pytest.raises(SpecError, match=names):
         GPT2Stack.from_hf([model(), model(**options)])
-
-
-def test_a_head_of_its_own_is_refused():
-    """Whatever the configuration says."""
-    other = model()
-    other.lm_head.weight = torch.nn.Parameter(other.lm_head.weight.detach() + 1)
-    with pytest.raises(SpecError, match="differs from the embedding table"):
-        GPT2Stack.from_hf([other])
 
 
 def test_models_of_two_shapes_are_refused():

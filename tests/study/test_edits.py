@@ -126,6 +126,13 @@ def test_edits_change_one_digit(thinking, name):
     assert torch.equal(edit.fed, thinking.vectors)
 
 
+def test_edits_of_sampled_inputs_change_no_digit():
+    """An input with one other digit may not be among them."""
+    run = spec("cot2", task=MNNS(length=6, inputs=60), d_model=16)
+    names = {edit.name for edit in interventions.edits(interventions.thought(build_stack([run]), [run]))}
+    assert "swap" in names and not {"early digit", "late digit"} & names
+
+
 def test_edits_of_placebos_say_nothing_about_the_input(thinking):
     for name in ("mean", "zero"):
         fed = named(thinking, name).fed[:, :, -1]
