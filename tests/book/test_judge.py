@@ -1,6 +1,5 @@
 """The rules of verdicts: hand cases, and what holds whatever the values."""
 
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -10,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cot2lib.metrics import prediction_interval
-from cot2lib.study.book import cards, ledger
+from cot2lib.study.book import ledger
 from cot2lib.study.judge import (
-    FEWEST_SEEDS,
     GROUPS,
     NAT,
     POINTS,
@@ -297,42 +295,6 @@ def test_every_verdict_has_one_of_five_words_and_a_reason(known):
     assert known.index[known["group"] == ""].tolist() == ["kl-coefficient"]
     waits = known[(known["group"] != "agrees") & (known["group"] != "differs")]
     assert (waits["why"] != "").all() and not known["why"].str.contains("not reproduced|partly|open:").any()
-
-
-@pytest.fixture(scope="module")
-def of_one_run(known, read):
-    """Numbers that the paper took from one run: the claim, its row and its runs."""
-    found = []
-    for claim, row in known[known["seeds"] >= FEWEST_SEEDS].iterrows():
-        number = ledger.KINDS[claim].number()
-        if number and number.paper_runs == 1 and not re.match("refuted|not tested|did not learn", row.verdict):
-            (line,) = ledger.KINDS[claim].drawn(claim, "paper", read)
-            found.append((claim, row, line))
-    return found
-
-
-def test_sensitivity_says_what_the_rule_says_without_a_seed_and_at_other_margins(of_one_run, read):
-    judged = lambda values, line, unit: group(number_verdict(values, line.stated, 1, unit))
-    said = set()
-    for claim, row, line in of_one_run:
-        text = " ".join(cards.hangs_on(claim, row.verdict, [line], read)).replace("\xa0", " ")
-        without = {seed: judged(line.values.drop(seed), line, line.unit) for seed in line.values.index}
-        changed = {seed: word for seed, word in without.items() if word != row.group}
-        kind = re.search("stays if any one|can change the verdict", text)[0]
-        assert bool(changed) == (kind == "can change the verdict"), claim
-        for word, seeds in re.findall(r'"([a-z ]+)" without seed ([\d or]+)', text):
-            assert sorted(map(int, seeds.split(" or "))) == [s for s in changed if changed[s] == word], claim
-        found = [judged(line.values, line, wider(line.unit, factor)) for factor in cards.MARGINS]
-        other = re.findall(r"[(;] ?[\d.]+ \S+: ([a-z ]+)", text)
-        assert other == [word for word in found if word != row.group], claim
-        said |= {kind, bool(other)}
-    assert said == {"stays if any one", "can change the verdict", True, False}
-    few = cards.hangs_on(claim, row.verdict, [line._replace(values=line.values[:3])], read)
-    assert "The verdict rests on 3 seeds; without any one of them it would be undecided." in few
-
-
-def wider(unit, factor):
-    return replace(unit, tight=factor * unit.tight, share=factor * unit.share)
 
 
 def test_misses_table_finds_few_of_our_own_runs_that_differ_from_the_others(rows, read):
