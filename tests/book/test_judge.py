@@ -237,20 +237,16 @@ def test_in_words(verdict, words):
 # Whatever the values
 
 UNITS = st.sampled_from([POINTS, NAT])
-some = st.lists(st.integers(-400, 400), min_size=3, max_size=22)  # a hundredth of a margin apart
-few = st.lists(st.integers(-400, 400), min_size=3, max_size=6)
+POINT = st.integers(-400, 400)  # hundredths of a margin
+some, few = (st.lists(POINT, min_size=3, max_size=most) for most in (22, 6))
 label = lambda verdict: verdict.partition(":")[0]
 
 
-def near(values, stated, unit):
-    """Values and a number in a unit, whose share of it never decides; no value lies at a margin of the number."""
-    return 9 * unit.tight + unit.tight * np.array(values) / 100, unit.tight * (9 + stated / 100 + 0.0013)
-
-
-@given(some, st.integers(-400, 400), UNITS, st.integers(-40, 40), st.floats(0.1, 10), st.randoms())
+@given(some, POINT, UNITS, st.integers(-40, 40), st.floats(0.1, 10), st.randoms())
 def test_number_verdict_depends_on_distances_in_margins_alone(values, stated, unit, shift, scale, random):
     """All values and the number shift, or the unit is another, or the runs come in another order."""
-    values, stated = near(values, stated, unit)
+    values = unit.tight * (9 + np.array(values) / 100)
+    stated = unit.tight * (9 + stated / 100 + 0.0013)  # no value lies at a margin of it
     found = label(number_verdict(values, stated, 1, unit))
     by = shift * unit.tight
     assert label(number_verdict(values + by, stated + by, 1, replace(unit, share=np.inf))) == found
