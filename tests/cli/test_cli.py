@@ -206,9 +206,11 @@ def _spawned(pid):
 def test_workers_end_with_their_parent(tmp_path):
     command = [sys.executable, "-m", "cot2lib", "run", "csft", "--retrain", "--workers", "2", "--device", "cpu"]
     with subprocess.Popen(command, env=os.environ | {"COT2_STORE": str(tmp_path)}) as process:
-        _until(lambda: len(_spawned(process.pid)) == 2)
-        workers = _spawned(process.pid)
-        process.kill()
+        try:
+            _until(lambda: len(_spawned(process.pid)) == 2)
+            workers = _spawned(process.pid)
+        finally:
+            process.kill()
     try:
         _until(lambda: not any(map(_running, workers)))
     finally:

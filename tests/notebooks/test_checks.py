@@ -21,7 +21,7 @@ from cot2lib.study import check
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 SPEAKING = [path for path in sorted(NOTEBOOKS.glob("*.ipynb")) if f'begin(\\"{path.stem}' in path.read_text()]
-COMPUTING = ("capacity", "policy_ratio", "sample_complexity", "sampling")
+COMPUTING = ("capacity", "construction", "policy_ratio", "sample_complexity", "sampling", "tasks")
 CHAPTERS = [  # the ledger's checks are of its form, with or without runs; the method trains all that it speaks of
     pytest.param(path, id=path.stem, marks=[pytest.mark.thorough] * (path.stem in COMPUTING))
     for path in SPEAKING
