@@ -6,7 +6,6 @@ where beartype is installed (it is not on a bare GPU machine).
 
 import importlib.util
 import os
-from collections import Counter
 from pathlib import Path
 
 import jaxtyping
@@ -24,11 +23,7 @@ if importlib.util.find_spec("beartype"):
     install_import_hook(names, "beartype.beartype")
 
 torch.set_num_threads(1)
-SECONDS = Path(__file__).parent / "seconds.csv"  # what each file took; written by `--seconds`
-
-
-def pytest_addoption(parser):
-    parser.addoption("--seconds", action="store_true", help=f"write what each file takes into {SECONDS.name}")
+LONGEST = ("tests/test_contracts.py", "tests/notebooks/test_checks.py")  # a minute; the others less than 20 s
 
 
 def pytest_configure(config):
@@ -39,33 +34,11 @@ def pytest_configure(config):
 
         settings.register_profile("same", derandomize=True, deadline=None)  # a red run is red again
         settings.load_profile("same")
-    if config.getoption("seconds") and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(Clock())
-
-
-class Clock:
-    """Counts what the tests of each file take, over all workers."""
-
-    def __init__(self):
-        self.taken = Counter()
-
-    def pytest_runtest_logreport(self, report):
-        self.taken[report.nodeid.partition("::")[0]] += report.duration
-
-    def pytest_sessionfinish(self):
-        table = known_seconds() | {file: round(taken) for file, taken in self.taken.items() if taken >= 1}
-        SECONDS.write_text("".join(f"{file},{taken}\n" for file, taken in sorted(table.items())))
-
-
-def known_seconds():
-    """What each file took when that was last written."""
-    return {file: int(taken) for file, taken in (line.split(",") for line in SECONDS.read_text().split())}
 
 
 def pytest_collection_modifyitems(items):
     """Files that take longest begin first, so that no worker is left with one; tests of a file stay in order."""
-    known = known_seconds()
-    items.sort(key=lambda item: -known.get(item.nodeid.partition("::")[0], 0))
+    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
 
 
 def unseen(report):

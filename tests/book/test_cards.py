@@ -1,6 +1,5 @@
 """Cards of claims: each says its rows of the ledger, and draws the runs that they are made of."""
 
-import functools
 import io
 import re
 from pathlib import Path
@@ -14,10 +13,9 @@ from cot2lib.study.book import cards, index, ledger
 from cot2lib.study.book.cards import MOST, picture
 from cot2lib.study.book.index import is_series
 from cot2lib.study.book.ledger import KINDS
-from cot2lib.study.claims.coded import Most
 from cot2lib.study.claims.comparisons import Cell, apart, labels
 from cot2lib.study.claims.kinds import Drawn, HalfStated, OfRuns
-from cot2lib.study.judge import NAT, POINTS
+from cot2lib.study.judge import NAT, POINTS, number_verdict
 from cot2lib.study.printed import claims, plain, sources
 from cot2lib.study.report import RECIPES
 
@@ -136,35 +134,6 @@ def test_plain_shows_text_of_the_tables_as_it_stands():
     )
 
 
-# Claims that no run speaks to so far, and one that only the quick recipe speaks to
-
-
-def test_claims_without_runs_can_be_measured_listed_and_shown(rows):
-    """Word problems, which nothing stands beside so far, with five made-up runs."""
-    rng = np.random.default_rng(0)
-
-    @functools.cache
-    def read(query, profile):
-        columns = ["last", "accuracy", "start_accuracy", "length"]
-        made = pd.DataFrame(rng.uniform(0.3, 0.6, (5, len(columns))), columns=columns, index=range(42, 47))
-        return made.assign(id=[f"{profile}{n}" for n in made.index], device="cpu (x)", inputs_a=500, inputs_b=500)
-
-    bare = rows[rows["profile"] == "paper"].query("seeds == 0")["id"]
-    asked = [claim for claim in bare if isinstance(KINDS[claim], (OfRuns, Most))]
-    found = [row for claim in asked for row in ledger.rows_of(claim, read)]
-    imagined = pd.DataFrame(found, columns=list(ledger.COLUMNS)).astype({"seeds": "Int64"})
-    assert (imagined["seeds"] == 5).all() and imagined["last"].notna().all()
-    assert not imagined["verdict"].str.contains("not run").any()
-    listed = ledger.claims_table(imagined)
-    assert (listed["ours"] != "").all() and (listed["seeds"] == 5).all()
-    for claim, both in imagined.groupby("id"):
-        card = cards.card(claim, list(both.itertuples()), read)
-        assert ("<svg" in card) == isinstance(KINDS[claim], OfRuns) and "**Ours, " in card, claim
-    misses = ledger.misses_table(imagined, read).set_index("family")
-    assert misses.loc["`gsm8k`, tokens", "numbers"] == misses.loc["`gsm8k`, tokens", "differ"] > 0
-    assert ledger.open_table(imagined, "paper").empty
-
-
 def test_card_and_listing_without_runs_of_the_authors_recipe_show_the_quick_ones(read):
     without = lambda query, profile: read(query, profile)[: 0 if profile == "paper" else None]
     rows = pd.DataFrame(ledger.rows_of("sparse-11-19", without), columns=list(ledger.COLUMNS))
@@ -233,6 +202,29 @@ def test_card_counts_the_runs_whose_seed_no_run_on_the_other_side_has():
     assert cards.unpaired([whole, short]).startswith("2 of 5 runs are left out")
     other = runs_of("b", [42, 43, 44], [43, 44])
     assert cards.unpaired([short, other]) == "", "a run that one line draws is not left out"
+
+
+# What a verdict hangs on
+
+
+@pytest.mark.parametrize(
+    "values, stated, said",
+    [
+        ((50, 50.5, 51, 50.2), 50, ["The verdict stays if any one of the 4 seeds is left out."]),
+        ((50, 50, 51), 50, ["The verdict rests on 3 seeds; without any one of them it would be undecided."]),
+        (
+            (50, 51, 52, 60),
+            58,
+            [
+                'Leaving out one of the 4 seeds can change the verdict: to "differs" without seed 45.',
+                "Another margin would change the verdict (8.0 points: agrees).",
+            ],
+        ),
+    ],
+)
+def test_verdict_hangs_on_single_seeds_and_on_the_margin(values, stated, said):
+    verdict = number_verdict(np.array(values), stated, 1)
+    assert [*filter(None, cards.hangs_on("grpo-mts-d24-k3", verdict, [line("", values, stated)], None))] == said
 
 
 # Labels of comparisons

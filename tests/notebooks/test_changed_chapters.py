@@ -17,8 +17,7 @@ import pytest
 from cot2lib import passk
 from cot2lib.errors import CoT2Error, RecordError
 from cot2lib.specs import profiles
-from cot2lib.study import chapters, check, frame, graphs, measured, sweeps
-from cot2lib.study.claims.queries import reading
+from cot2lib.study import chapters, check, measured, sweeps
 from cot2lib.tasks import MNNS
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
@@ -159,31 +158,3 @@ def test_a_check_without_runs_fails_at_the_defaults_and_is_told_elsewhere(monkey
     executed("budget", {"live_epochs": 1, "seeds": [42]}, cells)
     said = capsys.readouterr().out.splitlines()
     assert [line.partition(":")[0] in (check.OTHERWISE, check.OPEN) for line in said] == [True]
-
-
-AUTHORS = "authors' recipe"
-JUDGED = {  # by chapter: its rows, and queries of the ledger by what tells their rows apart
-    "grpo_mts": ("main", [
-        (dict(recipe=AUTHORS, k=k, d_model=d), f"mts: k == {k} and d_model == {d}")
-        for k in sweeps.KS for d in (24, 32)
-    ]),
-    "grpo_dirichlet": ("main", [
-        (dict(recipe=AUTHORS, origin=f"discrete CoT, {n} layer{'s' * (n > 1)}", gamma=sweeps.BEST_GAMMA),
-         f"thoughts: layers == {n}")
-        for n in (1, 2)
-    ]),
-    "prosqa": ("rows", [
-        (dict(recipe=recipe, naming="age", method=method), f"{sweep}: method == '{method}' and d_model == 32")
-        for method in ("CoT2", "discrete CoT", "COCONUT", "no-CoT")
-        for recipe, sweep in ((AUTHORS, "prosqa"), (graphs.BARE, "prosqa_bare"))
-    ]),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("chapter", JUDGED)
-def test_chapters_draw_every_seed_by_which_the_ledger_judges(chapter):
-    """Five seeds were drawn once where the ledger had twenty, and three where it had ten."""
-    _, space = executed(chapter, {}, (*["whole"] * (chapter == "prosqa"), "records"))
-    (rows, asked), read = JUDGED[chapter], reading(profiles.TWENTY)
-    for told, query in asked:
-        assert set(frame.at(space[rows], **told)["seed"]) == set(read(query, "paper").index) != set(), told

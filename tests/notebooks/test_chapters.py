@@ -1,9 +1,7 @@
 import json
 import runpy
 import shutil
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -13,14 +11,6 @@ from cot2lib.kit import paths
 from cot2lib.study import chapters
 
 ROOT = Path(__file__).parents[2]
-KILLED = """import multiprocessing, os, signal
-from concurrent.futures import ProcessPoolExecutor
-from cot2lib.kit.machine import end_with_parent
-if __name__ == "__main__":
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), end_with_parent) as pool:
-        print(pool.submit(os.getpid).result(), flush=True)
-        os.kill(os.getpid(), signal.SIGKILL)
-"""
 
 
 def cell(source, **metadata):
@@ -130,19 +120,6 @@ def test_check_calls_a_list_that_papermill_gave_as_text_so():
         chapters.check("csft", known | {"seeds": "[42, 43]"})
 
 
-@pytest.mark.thorough
-@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="children are found in /proc")
-def test_end_with_parent_ends_the_workers_of_chapters(tmp_path):
-    """Idle ones too, which would wait for work for ever."""
-    (tmp_path / "code.py").write_text(KILLED)
-    out = subprocess.run([sys.executable, tmp_path / "code.py"], stdout=subprocess.PIPE, text=True, timeout=100)
-    child, deadline = Path(f"/proc/{int(out.stdout)}/stat"), time.monotonic() + 10
-    alive = lambda: child.exists() and child.read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    while alive() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not alive()
-
-
 def test_execute_refuses_chapters_that_cannot_run(repository, monkeypatch):
     write, root = repository
     write("a", parameters="device = 'auto'")
@@ -157,19 +134,6 @@ def test_execute_refuses_chapters_that_cannot_run(repository, monkeypatch):
     monkeypatch.setattr(paths, "checkout", lambda: None)
     with pytest.raises(SpecError, match="clone it"):
         chapters.execute()
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("profile", ["quick", "foo"])
-def test_plain_papermill_works_or_refuses_in_one_sentence(tmp_path, profile):
-    """As the README says, on the shortest real chapter."""
-    command = ["papermill", "notebooks/tasks.ipynb", str(tmp_path / "out.ipynb"), "-p", "profile", profile]
-    out = subprocess.run([sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True)
-    if profile == "quick":
-        assert out.returncode == 0, out.stderr
-        assert "holds: the tie rule decides most targets" in outputs(tmp_path / "out.ipynb")
-    else:
-        assert out.returncode != 0 and "SpecError: profile 'foo' is unknown; choose one of paper, quick." in out.stderr
 
 
 @pytest.fixture

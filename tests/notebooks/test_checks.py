@@ -1,14 +1,14 @@
-"""Every check of a chapter can fail: it is denied of records with other labels or values, and of none at all.
+"""Every check of a chapter can fail: it is denied of records with other values, and of none at all.
 
-A chapter's statements are run up to its checks. Figures and tables at the end of a cell are left out, and so are cells
-that nbval compares, and those tagged "live", which train or measure time. What reads records, and what builds on it,
-is then run again on perturbed records. Chapters that compute much besides are tried by `make thorough` alone.
+A chapter's statements are run up to its checks, without figures and tables at the end of a cell, cells that nbval
+compares, and those tagged "live", which train or measure time; then again on perturbed records. Chapters that compute
+much besides are tried by `make thorough` alone.
 """
 
 import ast
 import json
-from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -21,16 +21,14 @@ from cot2lib.study import check
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 SPEAKING = [path for path in sorted(NOTEBOOKS.glob("*.ipynb")) if f'begin(\\"{path.stem}' in path.read_text()]
-COMPUTING = ("capacity", "policy_ratio", "sample_complexity", "sampling")
+COMPUTING = ("capacity", "construction", "policy_ratio", "sample_complexity", "sampling", "tasks")
 CHAPTERS = [  # the ledger's checks are of its form, with or without runs; the method trains all that it speaks of
     pytest.param(path, id=path.stem, marks=[pytest.mark.thorough] * (path.stem in COMPUTING))
     for path in SPEAKING
     if path.stem not in ("ledger", "method")
 ]
-OTHER = {"id", "spec", "seed", "split", "split_seed"}  # columns that label no category
 RESULTS = {"last", "best", "accuracy"}
-MOST = 12  # values of a category
-Perturb = Callable[[pd.DataFrame], pd.DataFrame]
+MOST = 12  # values of a temperature or a learning rate
 
 
 def statements(path: Path) -> Iterator[ast.stmt]:
@@ -39,139 +37,65 @@ def statements(path: Path) -> Iterator[ast.stmt]:
         tags = cell["metadata"].get("tags", [])
         if cell["cell_type"] == "code" and not {"remove-cell", "live", "nbval-check-output"} & {*tags}:
             body = ast.parse("".join(cell["source"])).body
-            for place, statement in enumerate(body):
-                last = place == len(body) - 1 and isinstance(statement, ast.Expr)
-                if not last or "check" in named(statement, ast.Load):
+            for statement in body:
+                shows = statement is body[-1] and isinstance(statement, ast.Expr)
+                if not shows or any(isinstance(node, ast.Name) and node.id == "check" for node in ast.walk(statement)):
                     yield statement
 
 
-def named(statement: ast.AST, context: type) -> set[str]:
-    """Names that a statement uses (`ast.Load`) or gives (`ast.Store`), but for those of its comprehensions alone.
-
-    What it changes in place it gives too.
-    """
-    names = [node for node in ast.walk(statement) if isinstance(node, ast.Name)]
-    own = {name.id for node in ast.walk(statement) if isinstance(node, ast.comprehension) for name in stored(node)}
-    found = {name.id for name in names if isinstance(name.ctx, context)} - own
-    if context is ast.Store:
-        found |= {node.name for node in ast.walk(statement) if isinstance(node, ast.FunctionDef)}
-        parts = [n for n in ast.walk(statement) if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store)]
-        found |= {node.value.id for node in parts if isinstance(node.value, ast.Name)}
-        calls = [n.func for n in ast.walk(statement) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
-        changed = [call.value for call in calls if call.attr in ("append", "extend", "update")]
-        found |= {node.id for node in changed if isinstance(node, ast.Name)}
-    return found
-
-
-def stored(comprehension: ast.comprehension) -> list[ast.Name]:
-    """The names that a comprehension gives to what it goes through."""
-    return [node for node in ast.walk(comprehension.target) if isinstance(node, ast.Name)]
-
-
 class Chapter:
-    """A chapter whose records may be perturbed.
-
-    Attributes:
-        said: sentences, and whether they held when they were last decided.
-        sentences: those that rest on records.
-        rest: statements that rest on records, and all that give a name which several give.
-    """
+    """A chapter whose records may be perturbed; each is read once."""
 
     def __init__(self, path: Path, patch: pytest.MonkeyPatch):
-        self.perturb: Perturb = lambda table: table
-        self.said: dict[str, bool] = {}
-        self.reading, self.known = False, {}
-        by_profile, shipped, load = runs.by_profile, records.shipped_table, runs.load_stack
-        patch.setattr(runs, "by_profile", lambda *given: self.read(by_profile, *given))
-        patch.setattr(records, "shipped_table", lambda *given: self.read(shipped, *given))
-        for reader in (runs.recorded, runs.curves):
-            perturbed = lambda specs, retrain=False, reader=reader: self.read(reader, specs, retrain)
-            patch.setattr(runs, reader.__name__, perturbed)
-        patch.setattr(runs, "load_stack", lambda *given, **options: self.apart(load, *given, **options))
-        patch.setattr(check.Check, "__call__", lambda _, sentence, holds: self.hear(sentence, holds))
-        self.space, self.rest, tainted = {"__name__": path.stem}, [], set()
-        every = [*statements(path)]
-        given = Counter(name for statement in every for name in named(statement, ast.Store))
-        for statement in every:
-            before, self.reading = dict(self.said), False
-            self.run(statement)
-            resting = self.reading or bool(named(statement, ast.Load) & tainted)
-            if resting or any(given[name] > 1 for name in named(statement, ast.Store)):
-                self.rest.append(statement)
-            if resting:
-                tainted |= named(statement, ast.Store)
-            else:
-                self.said = before
-        self.sentences = {*self.said}
-
-    def read(self, function: Callable, *given):
-        """What a reader gives, perturbed; each is asked once."""
-        self.reading = True
-        key = function, repr(given)
-        if key not in self.known:
-            self.known[key] = function(*given)
-        found = self.known[key]
-        return (
-            tuple(map(self.perturb, found))
-            if isinstance(found, tuple)
-            else None
-            if found is None
-            else self.perturb(found)
-        )
-
-    def apart(self, load: Callable, *given, **options):
-        """Weights, which no perturbed table changes."""
-        before = self.reading
-        found = load(*given, **options)
-        self.reading = before
-        return found
+        self.statements, self.known, self.whole = [*statements(path)], {}, lambda table: table
+        self.perturb, self.said = self.whole, {}
+        for owner, name in ((runs, "by_profile"), (records, "shipped_table"), (runs, "recorded"), (runs, "curves")):
+            patch.setattr(owner, name, partial(self.read, getattr(owner, name)))
+        patch.setattr(runs, "load_stack", partial(self.unperturbed, runs.load_stack))
+        patch.setattr(check.Check, "__call__", lambda _, *given: self.hear(*given))
 
     def hear(self, sentence: str, holds: check.Holds) -> None:
         self.said[sentence] = check.decided(holds)[0]
 
-    def run(self, statement: ast.stmt) -> None:
-        exec(compile(ast.Module([statement], []), "<chapter>", "exec"), self.space)
+    def read(self, function: Callable, *given, **options):
+        """What a reader gives, perturbed."""
+        key = function, repr(given), repr(options)
+        if key not in self.known:
+            self.known[key] = function(*given, **options)
+        found = self.known[key]
+        if isinstance(found, tuple):
+            return tuple(map(self.perturb, found))
+        return None if found is None else self.perturb(found)
 
-    def again(self, perturb: Perturb) -> dict[str, bool]:
-        """What is said of perturbed records. A statement that cannot be run gives nothing."""
-        self.perturb, self.said, whole = perturb, {}, dict(self.space)
-        for statement in self.rest:
-            for name in named(statement, ast.Store) - named(statement, ast.Load):
-                self.space.pop(name, None)
+    def unperturbed(self, load: Callable, *given, **options):
+        """Weights, which no perturbed table changes."""
+        perturb, self.perturb = self.perturb, self.whole
+        try:
+            return load(*given, **options)
+        finally:
+            self.perturb = perturb
+
+    def sentences(self, perturb: Callable | None = None) -> dict[str, bool]:
+        """What is said of perturbed records, and whether it holds. A statement that cannot be run gives nothing."""
+        self.perturb, self.said, space = perturb or self.whole, {}, {"__name__": "__main__"}
+        for statement in self.statements:
             try:
-                self.run(statement)
-            except Exception:  # whatever a chapter raises ends it
-                continue
-        self.space.clear()
-        self.space.update(whole)
-        return {sentence: held for sentence, held in self.said.items() if sentence in self.sentences}
+                exec(compile(ast.Module([statement], []), "<chapter>", "exec"), space)
+            except Exception:  # whatever perturbed records raise
+                if not perturb:
+                    raise
+        return self.said
 
 
 def measured(table: pd.DataFrame) -> list[str]:
-    """Columns of results, and of more than a few numbers; a temperature or a learning rate has few."""
+    """Columns of results, and of more than a few numbers."""
     return [name for name in table.select_dtypes("float") if name in RESULTS or table[name].nunique() > MOST]
 
 
-def shuffled(seed: int) -> Perturb:
+def shuffled(table: pd.DataFrame) -> pd.DataFrame:
     """Measured values of other runs."""
-
-    def perturb(table: pd.DataFrame) -> pd.DataFrame:
-        generator = np.random.default_rng(seed)
-        return table.assign(**{name: generator.permutation(table[name].to_numpy()) for name in measured(table)})
-
-    return perturb
-
-
-def swapped(column: str) -> Perturb:
-    """Each value of a category in place of the next."""
-
-    def perturb(table: pd.DataFrame) -> pd.DataFrame:
-        if column not in table:
-            return table
-        values = sorted(table[column].dropna().unique())
-        return table.assign(**{column: table[column].map(dict(zip(values, [*values[1:], *values[:1]])))})
-
-    return perturb
+    generator = np.random.default_rng(0)
+    return table.assign(**{name: generator.permutation(table[name].to_numpy()) for name in measured(table)})
 
 
 def best(table: pd.DataFrame) -> pd.DataFrame:
@@ -185,73 +109,20 @@ def worst(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(**dict.fromkeys(measured(table), 0.0))
 
 
-def ordered(table: pd.DataFrame) -> pd.DataFrame:
-    """Measured values that rise from the first run to the last."""
-    return table.assign(**{name: np.sort(table[name].to_numpy()) for name in measured(table)})
-
-
-def alone(table: pd.DataFrame) -> pd.DataFrame:
-    """The first run."""
-    return table.iloc[:1]
-
-
-def apart(column: str, sign: int) -> Perturb:
-    """Measured values that a category decides, by the order of its values or against it."""
-
-    def perturb(table: pd.DataFrame) -> pd.DataFrame:
-        if column not in table:
-            return table
-        places = sign * table[column].rank(method="dense").fillna(0)
-        return table.assign(**dict.fromkeys(measured(table), places))
-
-    return perturb
-
-
-def merged(column: str) -> Perturb:
-    """The first value of a category in place of every other."""
-    return lambda table: table.assign(**{column: table[column].dropna().min()}) if column in table else table
-
-
-def categories(tables: list[pd.DataFrame]) -> list[str]:
-    """Columns of a few values."""
-    some = lambda column: column.map(type).isin([str, bool, int, float]).all() and 1 < column.nunique() <= MOST
-    return list(dict.fromkeys(name for table in tables for name in table if name not in OTHER and some(table[name])))
-
-
-def test_a_check_that_cannot_fail_is_seen(tmp_path, monkeypatch):
-    """One of all accuracies, which shuffled ones meet too, and one that holds of no runs."""
-    source = """
-from cot2lib.study import frame, sweeps
-from cot2lib.study.check import Check
-check = Check(True)
-rows, _ = frame.read({"quick": sweeps.methods("quick", [42, 43], [32], ["cot2", "no-cot"])})
-means = rows.groupby("method", observed=True)["last"].mean()
-check("no rows", bool((rows["last"] > 0).all()))
-check("shares", rows["last"] >= 0)
-check("CoT2 first", lambda: means["CoT2"] > means["no-CoT"])
-check("of no record", 1 < 2)
-"""
-    cell = {"cell_type": "code", "id": "a", "metadata": {}, "source": [source]}
-    (tmp_path / "a.ipynb").write_text(json.dumps({"cells": [cell]}))
-    chapter = Chapter(tmp_path / "a.ipynb", monkeypatch)
-    assert chapter.said == {"no rows": True, "shares": True, "CoT2 first": True}
-    assert chapter.again(lambda table: table.iloc[:0]) == {"no rows": True, "shares": False, "CoT2 first": False}
-    assert chapter.again(swapped("method")) == {"no rows": True, "shares": True, "CoT2 first": False}
+def unread(table: pd.DataFrame) -> pd.DataFrame:
+    raise LookupError
 
 
 @pytest.mark.parametrize("path", CHAPTERS)
 def test_every_check_on_records_can_fail(path, monkeypatch):
     chapter = Chapter(path, monkeypatch)
-    sentences = dict(chapter.said)
-    assert all(sentences.values()), "as shipped they hold"
-    left = {sentence for sentence, held in chapter.again(lambda table: table.iloc[:0]).items() if held}
-    assert not left, "what holds of no runs can never fail"
-    left = set(sentences)
-    tables = [part for found in chapter.known.values() for part in (found if isinstance(found, tuple) else [found])]
-    columns = categories([table for table in tables if table is not None])
-    kinds = [made(column) for column in columns for made in (swapped, merged)]
-    kinds += [apart(column, sign) for column in columns for sign in (1, -1)]
-    for perturb in (best, worst, ordered, alone, *map(shuffled, range(4)), *kinds):
+    said = chapter.sentences()
+    assert all(said.values()), "as shipped they hold"
+    held = lambda perturb: {sentence for sentence, holds in chapter.sentences(perturb).items() if holds}
+    left = {*said} - held(unread)  # those that rest on records
+    assert not left or not left & held(lambda table: table.iloc[:0]), "what holds of no runs can never fail"
+    for perturb in (shuffled, best, worst, lambda table: table.iloc[:1]):
         if left:
-            left -= {sentence for sentence, held in chapter.again(perturb).items() if not held}
+            found = chapter.sentences(perturb)
+            left -= {sentence for sentence in found if not found[sentence]}
     assert not left, f"nothing makes these fail: {left}"

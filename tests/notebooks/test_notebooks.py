@@ -68,8 +68,7 @@ def test_a_chapter_begins_with_its_title_colabs_cell_and_checked_parameters():
         assert f'begin("{path.stem}", globals())' in source(cells(path)[place + 1]), path
         assert known == chapters.EVERYWHERE | chapters.PARAMETERS[path.stem], path
         assert chapters.check(path.stem, known) and chapters.check(path.stem, known | {"device": "cpu"}), path
-        others = [known | {name: another(known[name])} for name in set(known) - {"device"}]
-        assert not any(chapters.check(path.stem, changed) for changed in others), path
+        assert not chapters.check(path.stem, known | {"seeds": [7]}), path
         assert f"notebooks/{path.stem}" in str(toc), path
 
 
@@ -79,24 +78,6 @@ def test_checks_fold_their_code_and_show_what_they_find():
     for path in CHAPTERS:
         checking = [cell for cell in cells(path) if cell["id"] != "imports" and re.search(r"\bcheck\(", source(cell))]
         assert checking and all("hide-input" in tags(cell) and not hidden & tags(cell) for cell in checking), path
-
-
-def test_a_chapter_shows_its_code():
-    """A reader sees the mechanism and the analysis; set-up, captions and checks are folded. The ledger only lists."""
-
-    def seen(path):
-        shown = [source(cell) for cell in cells(path) if not {"hide-input", "remove-cell"} & tags(cell)]
-        return sum(bool(line.strip()) for code in shown for line in code.splitlines())
-
-    assert offenders(lambda path: path.stem != "ledger" and seen(path) < 40) == {}
-
-
-def another(value):
-    """Another value of a parameter."""
-    if isinstance(value, list):
-        return value[:-1] or [value[0] + 1]
-    others = {"quick": "paper", "paper": "quick", None: 2.0}
-    return others[value] if value in others else value + type(value)(1) if not isinstance(value, bool) else not value
 
 
 def wrong(name, value):
@@ -136,23 +117,22 @@ def test_what_readers_are_asked_to_change_is_a_parameter_with_another_value():
         assert asked["see"].endswith("?"), "a finding must come from records; a question may be typed"
 
 
-def test_figures_have_name_caption_and_alt_text_and_are_referred_to():
+def test_figures_have_name_caption_and_alt_text():
     def wrong(path):
-        found, said = [], text(path, "markdown")
         for shown in filter(None, (cell["metadata"].get("mystnb") for cell in cells(path))):
             name, caption, alt = shown["figure"]["name"], shown["figure"]["caption"], shown["image"]["alt"]
-            told = re.fullmatch(r"fig-[a-z0-9-]+", name) and len(caption) > 40 and len(alt) > 40
             measured = re.search(r"\d+\.\d+ ?%", caption)  # numbers that were measured belong in no caption
-            found += [] if told and f"{{numref}}`{name}`" in said and not measured else [name]
-        return found
+            if measured or not re.fullmatch(r"fig-[a-z0-9-]+", name) or min(len(caption), len(alt)) <= 40:
+                yield name
 
-    assert offenders(wrong) == {}
+    assert offenders(lambda path: [*wrong(path)]) == {}
 
 
-def test_tables_are_referred_to():
+def test_figures_and_tables_are_referred_to():
     def wrong(path):
-        said, tables = text(path, "markdown"), re.compile(r'(?:report|page)\.table\(.*?"(tab-[a-z0-9-]+)"', re.DOTALL)
-        named = [name for cell in cells(path) for name in tables.findall(source(cell))]
-        return [name for name in named if f"{{numref}}`{name}`" not in said]
+        given = [cell["metadata"].get("mystnb", {}) for cell in cells(path)]
+        named = [shown["figure"]["name"] for shown in given if shown]
+        named += re.findall(r'(?:report|page)\.table\(.*?"(tab-[a-z0-9-]+)"', text(path, "code"), re.DOTALL)
+        return [name for name in named if f"{{numref}}`{name}`" not in text(path, "markdown")]
 
     assert offenders(wrong) == {}

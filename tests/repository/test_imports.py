@@ -2,7 +2,6 @@
 
 import ast
 import json
-import re
 import sys
 import tomllib
 from functools import cache
@@ -144,25 +143,16 @@ def test_imports_are_declared():
 
 @cache
 def used():
-    """By chapter: extras that its first cell installs, dotted names that it imports, and its text."""
+    """By chapter: extras that its first cell installs, and dotted names that it imports."""
     found = {}
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
         cells = [cell for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == "code"]
         names = [name for cell in cells for name in imported(ast.walk(ast.parse("".join(cell["source"]))))]
-        found[path.stem] = [extra for extra in asked(path).split(",") if extra], names, path.read_text()
+        found[path.stem] = [extra for extra in asked(path).split(",") if extra], names
     return found
 
 
 def test_colab_installs_what_a_chapter_imports():
-    lacking = {chapter: loaded(names, set()) - declared(*chosen) for chapter, (chosen, names, _) in used().items()}
+    lacking = {chapter: loaded(names, set()) - declared(*chosen) for chapter, (chosen, names) in used().items()}
     assert {chapter: names for chapter, names in lacking.items() if names} == {}
-    assert all("torch" in loaded(names, set()) for _, names, _ in used().values()), "our modules are followed"
-
-
-def test_colab_installs_what_a_chapter_needs_later():
-    """What functions import is not followed above; `installs.py` finds it, and these uses stand for what it found."""
-    uses = {"llm": r"\.shown_model\(", "graphs": r"\.published_file\("}
-    for extra, use in uses.items():
-        users = {chapter: chosen for chapter, (chosen, _, text) in used().items() if re.search(use, text)}
-        assert users, f"is {use} renamed?"
-        assert [chapter for chapter, chosen in users.items() if extra not in chosen] == []
+    assert all("torch" in loaded(names, set()) for _, names in used().values()), "our modules are followed"

@@ -1,11 +1,11 @@
 """A release: one version everywhere, and a citation that is whole."""
 
-import importlib
 import json
+import runpy
 import shutil
 import subprocess
-import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -15,18 +15,11 @@ import cot2lib
 ROOT = Path(__file__).parents[2]
 CITED = yaml.safe_load((ROOT / "CITATION.cff").read_text())
 DATE = "2027-01-31"
-
-
-@pytest.fixture(scope="module")
-def version():
-    """The script of a release."""
-    sys.path.insert(0, str(ROOT / "release"))
-    yield importlib.import_module("version")
-    sys.path.pop(0)
+version = SimpleNamespace(**runpy.run_path(str(ROOT / "release" / "version.py")))
 
 
 @pytest.fixture
-def tree(version, tmp_path):
+def tree(tmp_path):
     """A repository with the files that hold a version."""
     for name in {*version.PLACES, *version.DATES, version.LOG}:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -54,7 +47,7 @@ def test_one_version_and_a_whole_citation():
     }
 
 
-def test_a_version_is_written_everywhere(version, tree):
+def test_a_version_is_written_everywhere(tree):
     version.write(tree, "1.2.3", DATE)
     assert version.current(tree) == "1.2.3"
     cited, told = yaml.safe_load((tree / "CITATION.cff").read_text()), json.loads((tree / ".zenodo.json").read_text())
@@ -67,7 +60,7 @@ def test_a_version_is_written_everywhere(version, tree):
     assert (tree / version.LOG).read_text() == log, "it is there already"
 
 
-def test_a_release_is_committed_and_tagged_once(version, tree):
+def test_a_release_is_committed_and_tagged_once(tree):
     version.begin(tree, "1.2.3")
     assert version.git(tree, "log", "-1", "--format=%s") == "Release 1.2.3"
     head = version.git(tree, "rev-parse", "HEAD")
@@ -78,7 +71,7 @@ def test_a_release_is_committed_and_tagged_once(version, tree):
         version.begin(tree, "")
 
 
-def test_what_cannot_be_released_is_one_sentence(version, tree):
+def test_what_cannot_be_released_is_one_sentence(tree):
     for given, says in (("1.2", "version 1.2: write three numbers"), ("0.0.9", "is below the present")):
         with pytest.raises(version.ReleaseError, match=says):
             version.begin(tree, given)

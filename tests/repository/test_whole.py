@@ -29,6 +29,7 @@ def test_the_same_command_goes_on_after_a_kill_and_judges_the_ledger(tmp_path, m
     for name in ("COT2_STORE", "COT2_RECORDS"):  # which it sets
         monkeypatch.setenv(name, "")
     monkeypatch.setitem(WHOLE["main"].__globals__, "OUT", tmp_path)
+    monkeypatch.setitem(WHOLE["main"].__globals__, "judged", lambda: pd.DataFrame({"group": []}))  # takes seconds
     monkeypatch.setattr(stores, "pause", lambda spent: -1)
     advance, taken = StackTrainer.advance, []
 

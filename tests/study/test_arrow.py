@@ -46,15 +46,3 @@ def test_a_pair_is_a_difference_by_seed():
     table = predicted.of_pairs(last[::-1], reading.HOPS, predicted.HOPS).set_index("id")
     assert table.loc["hops-csft-strict", ["mean", "n"]].tolist() == [0, 2]
     assert table["n"].notna().sum() == 1 and table.loc["hops-discrete-strict", "look-ahead"] == predicted.UNRUN
-
-
-def test_the_third_panel_has_runs_with_the_arrow_by_the_authors_recipe():
-    rows = pd.DataFrame({"recipe": pd.Categorical(["quick recipe", "authors' recipe"]), "last": [1.0, 2.0]})
-    both = pd.DataFrame(
-        {"profile": ["paper", "paper", "quick"], "arrow": ["yes", "no", "yes"], "last": [3.0, 4.0, 5.0]}
-    )
-    shown = arrow.panels(rows, both)
-    assert shown.groupby("recipe", observed=True)["last"].agg(list).to_dict() == {
-        "authors' recipe": [2.0], arrow.WITH_ARROW: [3.0], "quick recipe": [1.0],
-    }  # fmt: skip
-    assert [*shown["recipe"].cat.categories][1] == arrow.WITH_ARROW

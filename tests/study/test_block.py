@@ -8,7 +8,6 @@ import torch
 
 from cot2lib.study import construction_block as block
 from cot2lib.study import measured
-from cot2lib.study.claims.queries import reading
 from cot2lib.study.construction_block import FEEDS, ExpertStack, targets, train
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import MNNS
@@ -96,22 +95,6 @@ def test_train_says_shares_of_held_out_and_trained_inputs(monkeypatch):
     for seed in (42, 43):
         seen, held_out = ((mask[:100].sum() / mask.sum()).item() for mask in (TASK.split(seed), ~TASK.split(seed)))
         assert found.loc[seed, ["accuracy", "seen"]].tolist() == pytest.approx([held_out, seen], abs=1e-5)
-
-
-# The record
-
-
-def test_measure_ships_the_blocks_training(nothing_shipped, monkeypatch):
-    short = curve("output", 1e-3, (42, 43), 2, TASK).assign(feed="output", lr=1e-3)
-    monkeypatch.setattr(block, "measure", lambda: short)
-    path = measured.measure("experts")
-    assert path.name == "experts.quick.training.csv"
-    shipped = measured.read("experts")
-    assert shipped[short.columns].equals(short) and {"commit", "torch"} <= set(shipped)
-    read = reading([43])
-    rows = read("experts: feed == 'output' and lr == 0.001", "quick")
-    assert rows["last"].tolist() == short[(short["step"] == 2) & (short["seed"] == 43)]["accuracy"].tolist()
-    assert read("experts: feed == 'mixture'", "quick").empty and read("experts: feed == 'output'", "paper").empty
 
 
 @pytest.mark.thorough

@@ -41,6 +41,12 @@ def named(thinking, name, dose=1.0):
     return next(edit for edit in interventions.edits(thinking) if (edit.name, edit.dose) == (name, dose))
 
 
+def best_after(task, weights, digit):
+    """The token of the best sum that a last digit makes of those with weight."""
+    sums = (weights[task.state_ids] > 0).nonzero()[:, 0] - task.start
+    return task.state_ids[task.start + min(abs(int(total) + sign * digit) for total in sums for sign in (-1, 1))]
+
+
 def test_answered_without_an_edit():
     for run in (spec("cot2", task=TASK, d_model=16), replace(placed("cot2", d_model=16), task=ProsQA(inputs=60))):
         plain = interventions.thought(build_stack([run]), [run])
@@ -93,10 +99,8 @@ def test_swap_feeds_another_input_and_wants_its_continuation(seen):
     edit = interventions.swap(seen, torch.Generator().manual_seed(0))
     fed = edit.fed[:, :, -1]
     for run, place in edit.where.nonzero()[:20].tolist():
-        digit = int(task.digits[rows[run, place], -1])
-        sums = (fed[run, place, task.state_ids] > 0).nonzero()[:, 0] - task.start
-        best = min(abs(int(total) + sign * digit) for total in sums for sign in (-1, 1))
-        assert task.state_ids[task.start + best] == edit.wanted[run, place] != thinking.right[run, place]
+        wanted = best_after(task, fed[run, place], int(task.digits[rows[run, place], -1]))
+        assert wanted == edit.wanted[run, place] != thinking.right[run, place]
     assert edit.where.any() and not torch.equal(fed, thinking.last.float())
     # one run holds out fewer inputs than the other, and what fills its list up is fed to none
     other = interventions.others(seen.rows.shape[1], torch.Generator().manual_seed(0))
@@ -211,10 +215,8 @@ def test_earlier_edits_by_hand(seen):
     swapped, removed, moved = (edits_[f"{name} 2"] for name in ("swap", "ancestors", "elsewhere"))
     assert all(torch.equal(edit.fed[:, :, 0], seen.vectors[:, :, 0]) for edit in edits_.values())
     for run, place in swapped.where.nonzero()[:20].tolist():
-        digit = int(task.digits[rows[run, place], -1])
-        sums = (swapped.fed[run, place, 1, task.state_ids] > 0).nonzero()[:, 0] - task.start
-        best = min(abs(int(total) + sign * digit) for total in sums for sign in (-1, 1))
-        assert task.state_ids[task.start + best] == swapped.wanted[run, place]
+        wanted = best_after(task, swapped.fed[run, place, 1], int(task.digits[rows[run, place], -1]))
+        assert wanted == swapped.wanted[run, place]
     leads = as_tokens(task, mirrored(task, ancestors(task, 2, rows, interventions.as_states(task, seen.right))))
     asked = removed.where
     assert asked.any() and not (removed.fed[:, :, 1] * leads)[asked].any()

@@ -6,7 +6,7 @@ import pytest
 from cot2lib import runs
 from cot2lib.specs import GRPOSpec, Recipe
 from cot2lib.specs.profiles import shortened, spec
-from cot2lib.study import csft, grpo_dirichlet, grpo_mts, live, policies, sweeps
+from cot2lib.study import csft, grpo_dirichlet, grpo_mts, policies, sweeps
 from cot2lib.study.printed import paper_value
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import MTS
@@ -52,8 +52,3 @@ def test_dirichlet_has_a_claim_at_every_scale_from_cot2_alone():
     known = [paper_value(f"dirichlet-{name}") for name in ("discrete-1l", "cot2-g10", "discrete-1l-sft", "cot2-sft")]
     assert found["paper"].tolist()[0::2] == known[:2] and found["paper"].isna().tolist() == [False, True, False, True]
     assert found["paper_before"].tolist() == [known[2]] * 2 + [known[3]] * 2
-
-
-def test_rewards_without_a_rate_are_what_an_untrained_policy_earns():
-    still = live.rewards(sweeps.starts([42]), MTS(2), 5, 0.0)
-    assert still.shape == (5, 1) and 0 < still.to_numpy().mean() < 100

@@ -111,9 +111,3 @@ def test_measure_of_models_that_go_by_depth(trained, monkeypatch):
     others = strict[[*questions.DEPTHS[1:], questions.RULES[2]]]
     assert strict[questions.DEPTHS[0]] == strict[questions.RULES[0]] == 1 and (others == 0).all()
     assert table[[f"frontier_{hop}" for hop in range(1, 7)]].min().min() == pytest.approx(1)
-
-
-def test_published_can_be_trained_on(store):
-    task = questions.published(QUESTIONS, naming="fresh", frontier="nodes", padding_counts=True, waiting=6)
-    row = runs.run([spec("cot2", task=task, **RECIPE)]).iloc[0]
-    assert row["train_inputs"] == 240 and row["inputs_a"] + row["inputs_b"] == 60

@@ -55,7 +55,6 @@ REFUSALS = [
     ("nothing is measured for questions under 'paper'", lambda: measured.measure("questions", "paper")),
     ("no finished run of csft.paper is in", lambda: collect("csft", "paper")),
     ("chapter 'nowhere' has no runs", lambda: collect("nowhere", "paper")),
-    ("nothing is measured for experts under 'paper'", lambda: measured.measure("experts", "paper")),
     ("'nowhere' is not measured; choose one of sampling", lambda: measured.measure("nowhere")),
     ("profile 'typo' is unknown", lambda: measured.measure("experts", "typo")),
     ("sampling is measured on models: `cot2 measure sampling`", lambda: collect("sampling", "quick")),
@@ -66,7 +65,6 @@ REFUSALS = [
     ("`python benchmarks/record.py`", lambda: speed.timed("none")),
     # tasks, sums, trajectories
     ("fewer than 5 different multisets", lambda: live.task(5, 5, 4)),
-    ("digits 9..1", lambda: live.task(9, 1, 4)),
     ("live_steps=1", lambda: live.rewards([], MTS(2), 1, 1e-3)),
     ("budget B=5: an input has 4 trajectories", lambda: tasks.trajectories([1, 2], [5])),
     ("ties='random'", lambda: tasks.trajectories([1, 2], [1], "random")),
@@ -86,7 +84,6 @@ REFUSALS = [
     ("inputs=1: choose 2 to", lambda: probed("cot2", 1)),
     ("inputs=1000000: choose 2 to", lambda: probed("cot2", 10**6)),
     ("no-CoT has no mixtures", lambda: probed("no-cot", 4)),
-    ("COCONUT has no mixtures", lambda: probed("coconut", 4)),
     ("rollouts=1: give two or more", lambda: probes.consistency(None, [2], 1)),
     ("top_k=10", lambda: sampling.checked(10, [1])),
     ("ks=[20]", lambda: sampling.checked(0, [20])),

@@ -28,12 +28,6 @@ def test_table_html_escapes_and_plain_text_is_there():
     assert "1.235" in bundle["text/plain"] and set(bundle) == {"text/markdown", "text/html", "text/plain"}
 
 
-def test_bullets_and_text():
-    assert report.bullets(["one", "two"]).text == "- one\n- two"
-    assert report.bullets([]) is None
-    assert report.text("One.", "Two.")._repr_mimebundle_()["text/markdown"] == "One. Two."
-
-
 def test_cell_describe_and_ends_have_no_negative_zero():
     assert report.cell(-0.001) == "0.00" and report.cell(-0.01) == "-0.01" and report.cell(pd.NA) == ""
     assert report.describe(-0.04, -0.06, 0.04) == "0.0 [-0.1,\N{NO-BREAK SPACE}0.0]"

@@ -124,19 +124,6 @@ def test_shown_in_pixels_where_vectors_weigh_too_much():
     assert kinds == [{"image/svg+xml"}, {"image/png"}]
 
 
-def test_gap_table_shows_gaps_and_nothing_where_no_seed_is_common():
-    pairs = {"gap": ("CoT2", "discrete CoT"), "none": ("CoT2", "no-CoT")}
-    part = TIDY[(TIDY["method"] == "CoT2") | (TIDY["recipe"] == "quick recipe")]
-    table = show.gap_table(
-        part.assign(d_model=32), ["recipe", "d_model"], "method", {**pairs, "back": pairs["gap"][::-1]}
-    )
-    (gap,) = show.gaps(part, ["recipe"], "method", *pairs["gap"])["mean"]
-    assert table["recipe"].tolist() == ["quick recipe"] and table["d"].tolist() == [32]
-    assert table["gap"][0].startswith(f"{gap:.1f} [") and table["back"][0].startswith(f"{-gap:.1f} [")
-    assert table["none"].tolist() == [""]
-    assert show.gap_table(part, ["recipe"], "method", {}).empty
-
-
 def test_number_at_fills_a_template_and_knows_no_other_claims():
     place = {"budget": 16, "d_model": 32}
     assert printed.number_at("budget-b{budget}-d{d_model}", place) == printed.paper_value("budget-b16-d32")
