@@ -117,6 +117,16 @@ def test_what_readers_are_asked_to_change_is_a_parameter_with_another_value():
         assert asked["see"].endswith("?"), "a finding must come from records; a question may be typed"
 
 
+def test_a_chapter_shows_its_code():
+    """A reader sees the mechanism and the analysis; set-up, captions and checks are folded. The ledger only lists."""
+
+    def seen(path):
+        shown = [source(cell) for cell in cells(path) if not {"hide-input", "remove-cell"} & tags(cell)]
+        return sum(bool(line.strip()) for code in shown for line in code.splitlines())
+
+    assert offenders(lambda path: path.stem != "ledger" and seen(path) < 40) == {}
+
+
 def test_figures_have_name_caption_and_alt_text():
     def wrong(path):
         for shown in filter(None, (cell["metadata"].get("mystnb") for cell in cells(path))):
