@@ -1,52 +1,48 @@
 """Which runs the chapters on graphs stand on, per profile: `prosqa` and `prontoqa`.
 
-`cot2 run search` trains those on four hops of ProsQA and on ProntoQA. The sweep and its record files keep the name of
-the chapter that these once were, since no record may move. `whole` makes runs on ProsQA of all hops, which
-`cot2lib.study.prosqa.runs` lists.
+`cot2 run search` trains these, on four hops of ProsQA and on ProntoQA. The sweep and its record files keep the name of
+the chapter that these once were, since no record may move. Runs on ProsQA of all hops are in
+`cot2lib.study.prosqa.runs`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from itertools import product
 
 from cot2lib.specs import GRPOSpec, Run, RunSpec
 from cot2lib.specs.profiles import SEEDS, TEN, grpo, spec
 from cot2lib.tasks import ProntoQA, ProsQA, Task
 from cot2lib.tasks.prontoqa import READINGS, TWINS
-from cot2lib.tasks.reachability import MOST_HOPS, NAMINGS
+from cot2lib.tasks.reachability import NAMINGS
 from cot2lib.thoughts import MTS
 
 SWEEP = "search"  # what `cot2 run` and the record files call all of this
 METHODS = ("cot2", "discrete", "coconut", "no-cot")
 BOTH = METHODS[:2]
 TASKS = ("ProsQA", "ProntoQA")
-OFFICIAL = 28  # names
 D_MODELS = (24, 32, 40)  # of the paper's figures
 HEADS = (2, 4)  # our recipe's, and the paper's
 KS = (6, 8, 12)  # tokens of a sampled thought
 THREE = SEEDS[:3]
 SIX, SEVEN = TEN[:6], TEN[:7]
 SEARCHED = dict(lr=2e-3, beta2=0.98, steps=12_000, warmup=600)  # for large graphs
-UNDROPPED = {"recipe": dict(dropout=0.0, weight_decay=0.0)}
+UNDROPPED = dict(dropout=0.0, weight_decay=0.0)
 BY_AGE = ProsQA(naming="age")  # named as the published files name them
 REACHED = ProntoQA(reading=READINGS[0], naming="once")  # as the paper reads it
 
 
 def _each(
-    profile: str, tasks: Sequence[Task], methods: Sequence[str], seeds: Sequence[int], d_models: Sequence[int] = (32,)
+    profile: str,
+    tasks: Sequence[Task],
+    methods: Sequence[str],
+    seeds: Sequence[int],
+    d_models: Sequence[int] = (32,),
+    **recipe,
 ) -> list[RunSpec]:
     return [
-        spec(method, profile, task=task, d_model=d, seed=seed)
-        for task in tasks
-        for d in d_models
-        for method in methods
-        for seed in seeds
+        spec(method, profile, task=task, d_model=d, seed=seed, **recipe)
+        for task, d, method, seed in product(tasks, d_models, methods, seeds)
     ]
-
-
-def _with(run: RunSpec, fields: Mapping[str, Mapping]) -> RunSpec:
-    """A run with new values of fields of its `recipe`, `task`, `supervision` or `model`."""
-    return replace(run, **{part: replace(getattr(run, part), **new) for part, new in fields.items()})
 
 
 # ProsQA of four hops
@@ -57,9 +53,10 @@ def naming(
     seeds: Sequence[int] = THREE,
     methods: Sequence[str] = METHODS,
     namings: Sequence[str] = NAMINGS,
+    **recipe,
 ) -> list[RunSpec]:
     """Methods on graphs of at most 19 names, named in each way; d = 32."""
-    return _each(profile, [ProsQA(naming=name) for name in namings], methods, seeds)
+    return _each(profile, [ProsQA(naming=name) for name in namings], methods, seeds, **recipe)
 
 
 def dimension(
@@ -74,7 +71,7 @@ def bare(
 ) -> list[RunSpec]:
     """Methods on ProsQA by the authors' recipe without the dropout and the decay of their code for MNNS; the paper
     states neither for graphs."""
-    return [_with(run, UNDROPPED) for run in naming("paper", seeds, methods, namings)]
+    return naming("paper", seeds, methods, namings, **UNDROPPED)
 
 
 def bare_by_age(seeds: Sequence[int] = TEN) -> list[RunSpec]:
@@ -85,7 +82,7 @@ def bare_by_age(seeds: Sequence[int] = TEN) -> list[RunSpec]:
 
 def worded(seeds: Sequence[int] = THREE) -> list[RunSpec]:
     """`bare` with ages as names, and prompts as the paper writes them: four tokens an edge."""
-    return [_with(run, {"task": dict(grammar="sentences")}) for run in bare(seeds, ("age",))]
+    return _each("paper", [replace(BY_AGE, grammar="sentences")], BOTH, seeds, **UNDROPPED)
 
 
 def placed(method: str, seed: int = SEEDS[0], d_model: int = 32, **shown) -> RunSpec:
@@ -132,7 +129,8 @@ CHOSEN = {"cot2": "padding", "discrete": "large_twice"}  # of equals the shorter
 
 def _changed(choice: str, method: str, seed: int, heads: int | None = None) -> RunSpec:
     """Our recipe with one of `CHOICES`; fresh names, at most 19, d = 32, two heads or others."""
-    return _with(spec(method, task=ProsQA(), seed=seed, heads=heads), CHOICES[choice])
+    run = spec(method, task=ProsQA(), seed=seed, heads=heads)
+    return replace(run, **{part: replace(getattr(run, part), **new) for part, new in CHOICES[choice].items()})
 
 
 def changes() -> list[RunSpec]:
@@ -200,7 +198,7 @@ def followed(seeds: Sequence[int]) -> list[RunSpec]:
 
 def bare_answering(seeds: Sequence[int] = THREE) -> list[RunSpec]:
     """`bare` on ProntoQA as the paper reads it."""
-    return [_with(run, UNDROPPED) for run in answering("paper", seeds, readings=READINGS[:1])]
+    return _each("paper", [REACHED], METHODS, seeds, **UNDROPPED)
 
 
 # Votes and reward on both
@@ -209,8 +207,7 @@ def bare_answering(seeds: Sequence[int] = THREE) -> list[RunSpec]:
 def starts(task: str, seeds: Sequence[int] = THREE) -> list[RunSpec]:
     """Starts of policy gradients: models of our recipe, on ProsQA with fresh names, on ProntoQA as the paper
     reads it; d = 32."""
-    asked = {"ProsQA": ProsQA(), "ProntoQA": REACHED}
-    return dimension("quick", seeds, (32,), task=asked[task])
+    return dimension("quick", seeds, (32,), {"ProsQA": ProsQA(), "ProntoQA": REACHED}[task])
 
 
 def rewarded(task: str, profile: str, seeds: Sequence[int]) -> list[GRPOSpec]:
@@ -244,44 +241,3 @@ def every(profile: str) -> list[Run]:
         found += [*bare(), *bare_by_age(), *worded(), *bare_answering(SEEDS)]
     rewards = [run for task, seeds in zip(TASKS, (THREE, SIX)) for run in rewarded(task, profile, seeds)]
     return list(dict.fromkeys([*found, *rewards]))
-
-
-# ProsQA of all hops
-
-
-class Trial(NamedTuple):
-    """A recipe on questions of all hops; `lr` is the peak of the rate."""
-
-    heads: int
-    lr: float
-    layers: int = 4
-    d_model: int = 64
-    steps: int = 16_000
-
-
-SHARES = (0.30, 0.32, 0.32, 0.06)  # of questions of 3, 4, 5 and 6 hops
-TRIALS = (Trial(1, 1e-3), Trial(2, 1e-3), Trial(1, 2e-3))
-OF_CONCEPTS = ((READINGS[0], SEEDS, BOTH), (READINGS[0], SEEDS[:2], METHODS[2:]), (TWINS, SEEDS[:1], BOTH))
-
-
-def whole(method: str, seed: int = SEEDS[0], trial: Trial = TRIALS[0]) -> RunSpec:
-    """A run on questions of all hops; targets of CoT2 spread evenly over a frontier's nodes."""
-    frontier = "nodes" if method == "cot2" else ProsQA.frontier
-    asked = dict(names=OFFICIAL, mixture=SHARES, waiting=MOST_HOPS, hops=None)
-    task = ProsQA(**asked, frontier=frontier, padding_counts=True)
-    steps, cycles = (trial.steps // 2, task.steps) if method == "coconut" else (trial.steps, 1)
-    schedule = dict(steps=steps, warmup=steps // cycles // 20, evaluate_every=steps // 50, beta2=0.98)
-    shape = dict(layers=trial.layers, heads=trial.heads, d_model=trial.d_model)
-    return spec(method, task=task, lr=trial.lr, seed=seed, **shape, **schedule)
-
-
-def of_concepts() -> list[RunSpec]:
-    """The same recipe on ProntoQA as the paper reads it, and on our control.
-
-    Names are drawn anew at every visit, and all its questions have six hops.
-    """
-    return [
-        replace(run, task=ProntoQA(reading=reading, frontier=run.task.frontier, padding_counts=True))
-        for reading, seeds, methods in OF_CONCEPTS
-        for run in (whole(method, seed) for method in methods for seed in seeds)
-    ]

@@ -21,9 +21,9 @@ from cot2lib.kit import timing
 from cot2lib.model import GPT2Stack
 from cot2lib.specs import RunSpec, by_shape
 from cot2lib.study.graph_tests import TEST_SEED, Rows, answered, by_question, summed
-from cot2lib.study.prosqa.runs import evenly_mixed, with_weights
+from cot2lib.study.prosqa.runs import with_weights
 from cot2lib.tasks import ProsQA
-from cot2lib.tasks.prosqa import fetch, published
+from cot2lib.tasks.prosqa import FEWEST_HOPS, fetch, published
 from cot2lib.tasks.reachability import MOST_HOPS, NAMINGS
 from cot2lib.tasks.variants import (
     INPUTS,
@@ -127,8 +127,8 @@ def _tests(stack: GPT2Stack, specs: Sequence[RunSpec]) -> Iterator[pd.DataFrame]
 
 def generated(task: ProsQA) -> ProsQA:
     """Return unseen graphs like a task's, `INPUTS` for each number of hops that it has thoughts for."""
-    even = evenly_mixed(task.steps - 1)
-    return replace(task, inputs=len(even) * INPUTS, mixture=even, seed=TEST_SEED)
+    kinds = task.steps - FEWEST_HOPS  # numbers of hops
+    return replace(task, inputs=kinds * INPUTS, mixture=(1 / kinds,) * kinds, seed=TEST_SEED)
 
 
 def by_depth(task: ProsQA) -> list[str]:
