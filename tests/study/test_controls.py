@@ -78,7 +78,7 @@ def test_experiments_on_steps_measure_what_was_predicted():
     said = predictions(predicted.STEPS).drop_duplicates("id").set_index("id")
     known = {*steps.trained("quick")}
     masked = {*masks(steps.numbers(steps.Cell("csft"))[0].task, 6)}
-    for name, one, other, edit, against, column, task in outcomes.experiments(predicted.STEPS).itertuples():
+    for name, one, other, edit, _, against, column, task in outcomes.experiments(predicted.STEPS).itertuples():
         assert {(task, cell) for cell in (one, other) if cell} <= known, name
         assert column == ("last" if not edit else column) and (edit or other), name
         for intervention in filter(None, (edit, against)):

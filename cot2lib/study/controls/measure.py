@@ -92,7 +92,7 @@ def steps(specs: Sequence[Run], retrain: bool = False) -> pd.DataFrame:
             parts += _walked(thinking)
         if task.reads is not None and thinking.data.sees is None:
             parts += _masked(thinking, questions)
-    return _table([part.assign(follows=part.get("follows", float("nan"))) for part in parts], specs)
+    return _table(parts, specs)
 
 
 def _walked(thinking: Thinking) -> list[pd.DataFrame]:
@@ -135,13 +135,11 @@ def _masked(thinking: Thinking, questions: Sequence[RunSpec]) -> list[pd.DataFra
 def _decoded(thinking: Thinking, data: StackData, specs: Sequence[RunSpec], rule: Rule, edit: str) -> pd.DataFrame:
     """Return right answers to held-out inputs of some data by a rule, and to the models' own inputs."""
     found = evaluate(thinking.stack, data, [spec.seed for spec in specs], rules(rule, specs[0].outputs))
-    own = 100 * ((thinking.answers == thinking.right) & thinking.real).sum(1) / thinking.real.sum(1)
-    columns = {"inputs": data.held_out.real.sum(1), "before": own, "right": 100 * accuracy(data, found)}
-    shares = pd.DataFrame({name: values.tolist() for name, values in columns.items()})
-    return shares.assign(edit=edit, dose=1.0, follows=float("nan"))
+    own = _shares(thinking.real, edit, before=thinking.answers == thinking.right)
+    return own.assign(inputs=data.held_out.real.sum(1).tolist(), right=(100 * accuracy(data, found)).tolist())
 
 
 def _table(parts: Sequence[pd.DataFrame], specs: Sequence[Run]) -> pd.DataFrame:
     ids = [spec.id for spec in specs]
-    found = pd.concat([part.assign(id=ids) for part in parts], ignore_index=True)[COLUMNS]
+    found = pd.concat([part.assign(id=ids) for part in parts], ignore_index=True).reindex(columns=COLUMNS)
     return found.round({"before": 2, "right": 2, "follows": 2})

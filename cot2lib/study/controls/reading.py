@@ -8,12 +8,10 @@ from textwrap import fill
 
 import pandas as pd
 
-from cot2lib.errors import RecordError
-from cot2lib.specs import by_shape
-from cot2lib.study import frame, look, measured, predicted, show
+from cot2lib.study import frame, look, predicted, show
 from cot2lib.study.controls import measure, steps
 from cot2lib.study.controls.draw import dots
-from cot2lib.study.controls.outcomes import placed, recorded
+from cot2lib.study.controls.outcomes import answered, recorded
 from cot2lib.study.controls.runs import GRAPHS, NUMBERS
 from cot2lib.study.look import Shown
 from cot2lib.study.series import BLUE, GREEN, ORANGE, PINK
@@ -67,19 +65,10 @@ def read(seeds: Sequence[int], retrain: bool = False, device: str = "auto") -> t
         for place, some in steps.trained("quick").items()
     }
     rows = recorded(known, retrain, device)
-    if retrain:
-        here = {run for some in known.values() for run in some}
-        looked = by_shape([run for run in steps.asked("quick") if run in here])
-        answers = pd.concat([measure.steps(group, retrain=True) for group in looked])
-    else:
-        answers = measured.read("reads")
-    if rows.empty:
-        raise RecordError("no run of these seeds is recorded; set `retrain = True` to train them here.")
     cells = pd.DataFrame([cell._asdict() | {"control": str(cell)} for cell in dict.fromkeys(steps.cells())])
     rows = rows.drop(columns=["method", "d_model", "budget", "sees"]).merge(cells, "left", "control")
     rows["budget"] = rows["budget"].where(rows["method"] != "discrete", 1)
-    answers = placed(answers, known)
-    return rows, answers.assign(lost=answers["before"] - answers["right"])
+    return rows, answered("reads", measure.steps, steps.asked, known, retrain=retrain)
 
 
 def hops(seeds: Sequence[int], retrain: bool = False, device: str = "auto") -> pd.DataFrame:

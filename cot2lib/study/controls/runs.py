@@ -162,16 +162,11 @@ def grown(seeds: Sequence[int] = FIVE) -> Mapping[tuple[int, str], Sequence[Run]
 
 
 def every(profile: str) -> list[Run]:
-    """Return all these runs, each once."""
-    longer = [run for some in grown().values() for run in some] if profile == "quick" else []
-    return list(dict.fromkeys([*(run for some in trained(profile).values() for run in some), *longer]))
+    """Return all these runs."""
+    known = [*trained(profile).values(), *(grown().values() if profile == "quick" else ())]
+    return [run for some in known for run in some]
 
 
 def thinking(profile: str) -> list[Run]:
     """Return the runs of `trained` that have thoughts to edit."""
-    return [run for some in trained(profile).values() for run in some if has_thoughts(run)]
-
-
-def has_thoughts(run: Run) -> bool:
-    """Say whether a run thinks before it answers."""
-    return run.supervision.every is not None
+    return [run for some in trained(profile).values() for run in some if run.supervision.every is not None]

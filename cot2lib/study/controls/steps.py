@@ -117,8 +117,8 @@ def asked(profile: str) -> list[Run]:
 
 
 def every(profile: str) -> list[Run]:
-    """Return all runs of `trained`, each once."""
-    return list(dict.fromkeys(run for some in trained(profile).values() for run in some))
+    """Return all runs of `trained`."""
+    return [run for some in trained(profile).values() for run in some]
 
 
 def every_hop(profile: str) -> list[Run]:
