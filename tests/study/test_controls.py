@@ -63,7 +63,7 @@ def test_fits_needs_the_whole_interval():
 
 def test_own_rule_is_that_of_what_was_fed():
     """A model feeds itself the kind of thing that it was fed: its likeliest token, the arrow, or a mixture."""
-    rules = {name: own_rule(numbers(name, SEEDS[:1])[0]) for name in CONTROLS}
+    rules = {name: own_rule(numbers(control, SEEDS[:1])[0]) for name, control in CONTROLS.items()}
     for rule, names in (
         (Discrete(), ("path-fed", "fresh-path", "drawn-state", "discrete", "own-teacher")),
         (Always(3), ("nothing-fed", "deepest-nothing-fed")),

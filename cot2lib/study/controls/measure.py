@@ -65,9 +65,9 @@ def _edited(thinking: Thinking, edit: Edit, answers: Tokens, kept: str = "") -> 
     return _shares(edit.where & thinking.real, edit=edit.name + kept, dose=edit.dose, **found)
 
 
-def _shares(where: Where, edit: str, dose: float = 1.0, **found: Where) -> pd.DataFrame:
-    """Return the share (%) of each outcome among the inputs that are asked."""
-    shares = {name: (100 * (so & where).sum(1) / where.sum(1)).tolist() for name, so in found.items()}  # NaN for none
+def _shares(where: Where, edit: str, dose: float = 1.0, **found: torch.Tensor) -> pd.DataFrame:
+    """Return the mean (%) of each outcome, (run, input), over the inputs that are asked."""
+    shares = {name: (100 * (so * where).sum(1) / where.sum(1)).tolist() for name, so in found.items()}  # NaN for none
     return pd.DataFrame({"edit": edit, "dose": dose, "inputs": where.sum(1).tolist()} | shares)
 
 
@@ -102,20 +102,14 @@ def _walked(thinking: Thinking) -> list[pd.DataFrame]:
     states = interventions.as_states(task, thinking.weights.argmax(-1))  # (run, input, thought)
     start = torch.as_tensor(task.start).expand(task.size)[rows]
     before = torch.cat([start[..., None], states[..., :-1]], 2)
-    graph = [children.unflatten(0, rows.shape) for children in graph_of(task, rows.flatten())]
-    after = [
-        children.gather(2, was.clamp(min=0)[..., None, None].expand(-1, -1, 1, children.shape[3]))[:, :, 0]
-        for children, was in zip(graph, before.unbind(2))
-    ]
-    follows = torch.stack(
-        [((to == now[..., None]) & (now >= 0)[..., None]).any(-1) for to, now in zip(after, states.unbind(2))], 2
-    ) & (before >= 0)
-    share = follows.double().mean(2)
+    follows = (before >= 0) & (states >= 0)
+    for step, children in enumerate(graph_of(task, rows.flatten())[: states.shape[2]]):
+        to = children[torch.arange(rows.numel()), before[..., step].flatten().clamp(min=0)]
+        follows[..., step] &= (to.unflatten(0, rows.shape) == states[..., step, None]).any(-1)
     leads = ancestors(task, 1, rows, interventions.as_states(task, thinking.right))
     first = leads.gather(2, states[..., :1].clamp(min=0))[..., 0] & (states[..., 0] >= 0)
     correct = thinking.answers == thinking.right
-    walks = _shares(thinking.real, "walks", before=correct)
-    walks["follows"] = (100 * (share * thinking.real).sum(1) / thinking.real.sum(1)).tolist()
+    walks = _shares(thinking.real, "walks", before=correct, follows=follows.double().mean(2))
     return [walks, _shares(thinking.real, "first thought", before=correct, right=first)]
 
 
