@@ -107,18 +107,14 @@ def _followed(axis: Axes, edited: pd.DataFrame) -> pd.DataFrame:
 def beside_csft(parts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Tabulate accuracies (%) and differences from CSFT, paired by seed: a row for each control, two columns for each
     of `parts`, which are rows of one task and recipe."""
-    wide = {words: part.pivot_table("last", "seed", "control") for words, part in parts.items()}
-    table = []
-    for control, about in CONTROLS.items():
-        if not any(control in part for part in wide.values()):
-            continue
-        entry = {"labels": about.labels, "fed": about.fed}
-        for words, part in wide.items():
-            less = (part[control] - part["csft"]).dropna() if control in part and control != "csft" else []
-            entry[f"{words} (%)"] = show.mean_of(part[control].dropna()) if control in part else ""
-            entry[f"{words}, minus CSFT"] = show.shown(mean_interval(less)) if len(less) else ""
-        table.append(entry)
-    return pd.DataFrame(table)
+    columns = {}
+    for words, part in parts.items():
+        wide = part.pivot_table("last", "seed", "control")
+        less = wide.drop(columns="csft").sub(wide["csft"], axis=0)
+        columns[f"{words} (%)"] = wide.agg(lambda values: show.mean_of(values.dropna()))
+        columns[f"{words}, minus CSFT"] = less.agg(lambda values: show.shown(mean_interval(values.dropna())))
+    about = pd.DataFrame(CONTROLS.values(), [*CONTROLS])[["labels", "fed"]]
+    return about.join(pd.DataFrame(columns), how="inner").fillna("").reset_index(drop=True)
 
 
 def digits(rows: pd.DataFrame, by_parity: Mapping[int, float], finding: str) -> Shown:
