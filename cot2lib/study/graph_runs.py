@@ -19,6 +19,7 @@ from cot2lib.thoughts import MTS
 SWEEP = "search"  # what `cot2 run` and the record files call all of this
 METHODS = ("cot2", "discrete", "coconut", "no-cot")
 BOTH = METHODS[:2]
+WITHOUT_COCONUT = (*BOTH, "no-cot")
 TASKS = ("ProsQA", "ProntoQA")
 D_MODELS = (24, 32, 40)  # of the paper's figures
 HEADS = (2, 4)  # our recipe's, and the paper's
@@ -28,7 +29,8 @@ SIX, SEVEN = TEN[:6], TEN[:7]
 SEARCHED = dict(lr=2e-3, beta2=0.98, steps=12_000, warmup=600)  # for large graphs
 UNDROPPED = dict(dropout=0.0, weight_decay=0.0)
 BY_AGE = ProsQA(naming="age")  # named as the published files name them
-REACHED = ProntoQA(reading=READINGS[0], naming="once")  # as the paper reads it
+# as the paper reads it, as its source asks it, and our control
+REACHED, SIGNED, TWINNED = (ProntoQA(reading=reading, naming="once") for reading in (*READINGS, TWINS))
 
 
 def _each(
@@ -150,38 +152,19 @@ def chosen(seeds: Sequence[int] = THREE) -> list[RunSpec]:
 # ProntoQA
 
 
-def answering(
-    profile: str = "quick",
-    seeds: Sequence[int] = THREE,
-    methods: Sequence[str] = METHODS,
-    readings: Sequence[str] = READINGS,
-) -> list[RunSpec]:
+def prontoqa(profile: str, seeds: Sequence[int] = TEN) -> list[RunSpec]:
     """Methods on ProntoQA as the paper reads it and as its source asks it, names drawn for every question; d = 32.
 
-    COCONUT has the paper's reading alone.
-    """
-    asked = [ProntoQA(reading=reading, naming="once") for reading in readings]
-    without = [name for name in methods if name != "coconut"]
-    return [run for task in asked for run in _each(profile, [task], methods if task == REACHED else without, seeds)]
-
-
-def twinned(seeds: Sequence[int] = SIX) -> list[RunSpec]:
-    """Methods on the control of ProntoQA, which no rule but a search answers; our recipe, d = 32."""
-    return answering("quick", seeds, (*BOTH, "no-cot"), (TWINS,))
-
-
-def prontoqa(profile: str, seeds: Sequence[int] = TEN) -> list[RunSpec]:
-    """Runs on ProntoQA at d = 32.
-
     By our recipe seeds part the most where it is asked what is reached. There CoT2 and discrete chain of thought have
-    all seeds, other methods and the control the first six. The other reading has the first three. So has the authors'
-    recipe, by which no run leaves chance.
+    all seeds, other methods and the control, which no rule but a search answers, the first six. The other reading has
+    the first three. So has the authors' recipe, by which no run leaves chance. COCONUT has the paper's reading alone.
     """
     first, few = seeds[: len(SIX)], seeds[: len(THREE)]
+    signs = _each(profile, [SIGNED], WITHOUT_COCONUT, few)
     if profile == "paper":
-        return answering(profile, few)
-    others = answering(profile, first, METHODS[2:], READINGS[:1])
-    return [*widened(profile, seeds, (32,)), *others, *answering(profile, few, readings=READINGS[1:]), *twinned(first)]
+        return _each(profile, [REACHED], METHODS, few) + signs
+    others = _each(profile, [REACHED], METHODS[2:], first)
+    return widened(profile, seeds, (32,)) + others + signs + _each(profile, [TWINNED], WITHOUT_COCONUT, first)
 
 
 def widened(profile: str, seeds: Sequence[int] = TEN, d_models: Sequence[int] = D_MODELS) -> list[RunSpec]:
@@ -193,7 +176,8 @@ def followed(seeds: Sequence[int]) -> list[RunSpec]:
     """Models that are asked whether they follow the chain: over dimensions and COCONUT on ProntoQA as the paper reads
     it, and those of its control."""
     first = seeds[: len(SIX)]
-    return [*widened("quick", seeds), *answering("quick", first, ("coconut",), READINGS[:1]), *twinned(first)]
+    coconut = _each("quick", [REACHED], ("coconut",), first)
+    return widened("quick", seeds) + coconut + _each("quick", [TWINNED], WITHOUT_COCONUT, first)
 
 
 def bare_answering(seeds: Sequence[int] = THREE) -> list[RunSpec]:
@@ -234,10 +218,7 @@ def looked_into() -> list[RunSpec]:
 
 def every(profile: str) -> list[Run]:
     """All of them, each once."""
-    found = [*naming(profile), *dimension(profile), *widened(profile), *prontoqa(profile), *polled(profile)]
-    if profile == "quick":
-        found += [*changes(), *chosen()]
-    else:
-        found += [*bare(), *bare_by_age(), *worded(), *bare_answering(SEEDS)]
+    found = naming(profile) + dimension(profile) + widened(profile) + prontoqa(profile) + polled(profile)
+    found += changes() + chosen() if profile == "quick" else bare() + bare_by_age() + worded() + bare_answering(SEEDS)
     rewards = [run for task, seeds in zip(TASKS, (THREE, SIX)) for run in rewarded(task, profile, seeds)]
     return list(dict.fromkeys([*found, *rewards]))
