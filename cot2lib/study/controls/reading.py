@@ -94,34 +94,27 @@ def authors() -> pd.DataFrame:
 
 def why(rows: pd.DataFrame, on_graphs: pd.DataFrame, answers: pd.DataFrame, finding: str) -> Shown:
     """Draw accuracy by what steps see: of models trained so, on digits and graphs, and of others that see less."""
-    figure, axes = look.panels(1, 3, width=10.0, height=4.4, width_ratios=[1, 1, 1.2])
-    palette = {WORDS[name]: colour for name, colour in COLOURS.items()}
     on_digits = rows.query("told == @NUMBERS and d_model == 32 and digits == 4 and budget in (1, 16)")
-    trained = {}
-    for axis, (panel, some, forms) in zip(axes[0], (("digits", on_digits, FORMS), ("graphs", on_graphs, HOP_FORMS))):
-        part = some.assign(value=some["last"], trained=some["method"].map(WORDS), control=some["sees"], panel=panel)
-        trained[panel] = frame.at(part, trained=[*palette])
-        dots(axis, trained[panel], {form: fill(words, 16) for form, words in forms.items()}, "trained", palette)
-    less = frame.at(answers, told=NUMBERS, control=[*COLOURS])
-    whole = less[less["edit"] == "steps: own digit, <BOS>"].assign(edit="nothing", right=lambda part: part["before"])
-    less = pd.concat([whole, frame.at(less, edit=[*MASKS])])
-    less = less.assign(
-        value=less["right"], trained=less["control"].map(WORDS), control=less["edit"], panel="evaluated"
+    less = frame.at(answers, told=NUMBERS, edit=[*MASKS])
+    whole = frame.at(less, edit="steps: own digit, <BOS>").assign(edit="nothing", right=lambda part: part["before"])
+    less = pd.concat([whole, less]).rename(columns={"control": "method", "edit": "sees", "right": "last"})
+    wrapped = lambda forms: {form: fill(words, 16) for form, words in forms.items()}
+    panels = (
+        ("digits", on_digits, wrapped(FORMS), "four digits, trained under the mask"),
+        ("graphs", on_graphs, wrapped(HOP_FORMS), "graphs, trained under the mask"),
+        ("evaluated", less, {"nothing": "everything before it"} | MASKS, "four digits, masked afterwards"),
     )
-    dots(axes[0, 2], less, {"nothing": "everything before it"} | MASKS, "trained", palette)
-    titles = (
-        "four digits, trained under the mask",
-        "graphs, trained under the mask",
-        "four digits, masked afterwards",
-    )
-    for axis, words in zip(axes[0], titles):
+    figure, axes = look.panels(1, 3, width=10.0, height=4.4, width_ratios=[1, 1, 1.2])
+    palette, drawn = {WORDS[name]: colour for name, colour in COLOURS.items()}, []
+    for axis, (panel, some, words, title) in zip(axes[0], panels):
+        some = some.assign(panel=panel, control=some["sees"], trained=some["method"].map(WORDS), value=some["last"])
+        drawn.append(frame.at(some, trained=[*palette]))
+        dots(axis, drawn[-1], words, "trained", palette)
         axis.set(xlabel="right held-out answers (%)", xlim=(0, 102))
-        axis.set_title(words, fontsize="medium")
+        axis.set_title(title, fontsize="medium")
     for axis in axes[0, 1:]:
         axis.get_legend().remove()
-    columns = ["panel", "control", "trained", "seed", "value"]
-    every = pd.concat([*trained.values(), less])
-    return Shown(figure, every[columns].rename(columns={"control": "sees"}), finding)
+    return Shown(figure, pd.concat(drawn)[["panel", "sees", "trained", "seed", "value"]], finding)
 
 
 def budgets(rows: pd.DataFrame, finding: str) -> Shown:
