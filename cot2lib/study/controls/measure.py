@@ -15,7 +15,7 @@ from cot2lib.decode import rules
 from cot2lib.interventions import Edit, Thinking, Tokens, Where
 from cot2lib.locality import masks
 from cot2lib.specs import GRPOSpec, Run, RunSpec
-from cot2lib.study.controls.runs import one_more, own_rule
+from cot2lib.study.controls.runs import own_rule
 from cot2lib.supervision import ancestors, graph_of
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import Always, Base, Discrete, Rule
@@ -44,8 +44,11 @@ def edits(specs: Sequence[Run], retrain: bool = False) -> pd.DataFrame:
         parts = [_edited(thinking, edit, thinking.answered(edit.fed, edit.rows)) for edit in chosen]
         for rule in () if thinking.weights is None else dict.fromkeys([*DECODERS, own]):
             parts.append(_decoded(thinking, thinking.data, questions, rule, f"decoded by {rule.label}"))
-        if alike and isinstance(thinking.task, MNNS):
-            longer = [replace(spec, task=one_more(thinking.task, LONGER)) for spec in questions]
+        if alike and isinstance(task := thinking.task, MNNS):
+            length = task.length + 1
+            high = task.bound // length  # whose sums are in the vocabulary
+            more = MNNS(task.low, high, length, inputs=LONGER, max_sum=task.bound)
+            longer = [replace(spec, task=more) for spec in questions]
             data = stack_data(longer, thinking.stack.device)
             parts.append(_decoded(thinking, data, longer, questions[0].thought, "longer"))
     return _table(parts, specs)
@@ -90,8 +93,12 @@ def steps(specs: Sequence[Run], retrain: bool = False) -> pd.DataFrame:
                     parts.append(_edited(thinking, edit, thinking.answered(edit.fed), ", kept"))
         if isinstance(questions[0].thought, Discrete):
             parts += _walked(thinking)
-        if task.reads is not None and thinking.data.sees is None:
-            parts += _masked(thinking, questions)
+        if task.reads is not None and (data := thinking.data).sees is None:
+            seeds, before = [run.seed for run in questions], thinking.answers == thinking.right
+            for name, some in masks(task, data.prompts.shape[1]).items():  # the mean over masks of one kind
+                under = [evaluate(thinking.stack, replace(data, sees=mask), seeds, thinking.steps) for mask in some]
+                right = 100 * torch.stack([accuracy(data, found) for found in under]).mean(0)
+                parts.append(_shares(thinking.real, name, before=before).assign(right=right.tolist()))
     return _table(parts, specs)
 
 
@@ -111,19 +118,6 @@ def _walked(thinking: Thinking) -> list[pd.DataFrame]:
     correct = thinking.answers == thinking.right
     walks = _shares(thinking.real, "walks", before=correct, follows=follows.double().mean(2))
     return [walks, _shares(thinking.real, "first thought", before=correct, right=first)]
-
-
-def _masked(thinking: Thinking, questions: Sequence[RunSpec]) -> list[pd.DataFrame]:
-    """Return right answers under each mask on attention, the mean over those of one kind."""
-    data, steps, seeds = thinking.data, thinking.steps, [run.seed for run in questions]
-    before = thinking.answers == thinking.right
-    parts = []
-    for name, some in masks(thinking.task, data.prompts.shape[1]).items():
-        right = torch.stack(
-            [accuracy(data, evaluate(thinking.stack, replace(data, sees=mask), seeds, steps)) for mask in some]
-        )
-        parts.append(_shares(thinking.real, name, before=before).assign(right=(100 * right.mean(0)).tolist()))
-    return parts
 
 
 def _decoded(thinking: Thinking, data: StackData, specs: Sequence[RunSpec], rule: Rule, edit: str) -> pd.DataFrame:

@@ -100,12 +100,6 @@ def name(control: str) -> str:
     return f"{told.labels} | {told.fed}"
 
 
-def one_more(task: MNNS, inputs: int | None = None) -> MNNS:
-    """Return the task of one digit more, with digits small enough for a task's vocabulary."""
-    length = task.length + 1
-    return MNNS(task.low, task.bound // length, length, inputs=inputs, max_sum=task.bound)
-
-
 def trained(profile: str) -> Mapping[tuple[str, str], Sequence[Run]]:
     """Return runs by task and control; by the authors' recipe, `MAIN` on numbers with five seeds."""
     if profile == "paper":
