@@ -179,13 +179,13 @@ def over_predictions(table: pd.DataFrame, finding: str, *blocks: str, unit: str 
     return Shown(figure, known.drop(columns="experiment"), finding)
 
 
-TOLD = {  # edits and doses of the table, in words; the figures have the others
-    ("none", 1.0): "none",
-    ("swap", 1.0): "another input's thought",
-    ("ancestors", 1.0): "without states that lead to the answer",
-    ("one side", 1.0): "without these, but with their mirrors",
-    ("elsewhere", 1.0): "without as much weight of other states",
-    ("early digit", 1.0): "prompt changed in an early digit",
+TOLD = {  # edits of the table, of all of the weight, in words; the figures have the others
+    "none": "none",
+    "swap": "another input's thought",
+    "ancestors": "without states that lead to the answer",
+    "one side": "without these, but with their mirrors",
+    "elsewhere": "without as much weight of other states",
+    "early digit": "prompt changed in an early digit",
 }
 CELLS = {  # columns of the table: the task, the control and what is shown
     "CSFT: right": (NUMBERS, "csft", "right"),
@@ -198,12 +198,13 @@ CELLS = {  # columns of the table: the task, the control and what is shown
 def edit_table(edited: pd.DataFrame) -> pd.DataFrame:
     """Tabulate right answers (%) and answers that follow, after each edit of `TOLD`, by training."""
     plain = frame.at(edited, edit="mean").assign(edit="none", follows=float("nan"), right=lambda rows: rows["before"])
-    edited = pd.concat([plain, edited])
-    mean = lambda values: show.mean_of(values.dropna()) if values.notna().any() else ""
-    columns = {
-        words: frame.at(edited, told=told, control=control).groupby(["edit", "dose"])[value].agg(mean)
-        for words, (told, control, value) in CELLS.items()
-    }
-    table = pd.DataFrame(columns).reindex([*TOLD]).fillna("")
+    edited = pd.concat([plain, frame.at(edited, dose=1.0)])
+    table = pd.DataFrame({words: by_edit(edited, *cell) for words, cell in CELLS.items()}).reindex([*TOLD]).fillna("")
     table.insert(0, "edit", [*TOLD.values()])
     return table
+
+
+def by_edit(answers: pd.DataFrame, told: str, control: str, value: str) -> pd.Series:
+    """Return means of the answers of a control, with intervals, by edit; empty where an edit has none."""
+    mean = lambda values: show.mean_of(values.dropna()) if values.notna().any() else ""
+    return frame.at(answers, told=told, control=control).groupby("edit")[value].agg(mean)

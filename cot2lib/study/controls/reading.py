@@ -8,9 +8,9 @@ from textwrap import fill
 
 import pandas as pd
 
-from cot2lib.study import frame, look, predicted, show
+from cot2lib.study import frame, look, predicted
 from cot2lib.study.controls import measure, steps
-from cot2lib.study.controls.draw import dots
+from cot2lib.study.controls.draw import by_edit, dots
 from cot2lib.study.controls.outcomes import answered, recorded
 from cot2lib.study.controls.runs import GRAPHS, NUMBERS
 from cot2lib.study.look import Shown
@@ -129,17 +129,16 @@ def budgets(rows: pd.DataFrame, finding: str) -> Shown:
 
 def edit_table(answers: pd.DataFrame) -> pd.DataFrame:
     """Tabulate what follows each edit of `EDITS`: answers that follow an exchanged thought, or right ones (%)."""
-    mean = lambda values: show.mean_of(values.dropna()) if values.notna().any() else ""
-    ends = {"computed again": "", "kept": ", kept"}
-    columns = {f"{WORDS['csft']}, {how}": (NUMBERS, "csft", end) for how, end in ends.items()}
-    columns |= {WORDS[cell]: (NUMBERS, cell, "") for cell in ("discrete", "coconut")}
-    columns[f"{WORDS['csft']} on graphs"] = (GRAPHS, "csft", "")
-    table = []
-    for edit, words in EDITS.items():
-        column = "follows" if edit.startswith("swap") else "right"
-        found = {
-            name: mean(frame.at(answers, told=told, control=cell, edit=edit + end)[column])
-            for name, (told, cell, end) in columns.items()
-        }
-        table.append({"edit": words, "answers": {"follows": "follow it", "right": "right"}[column], **found})
-    return pd.DataFrame(table)
+    swapped = answers["edit"].str.startswith("swap")
+    answers = answers.assign(shown=answers["follows"].where(swapped, answers["right"]))
+    after = lambda told, cell, end="": [*by_edit(answers, told, cell, "shown").reindex([edit + end for edit in EDITS])]
+    columns = {
+        "edit": EDITS.values(),
+        "answers": ["follow it" if edit.startswith("swap") else "right" for edit in EDITS],
+        "CSFT, computed again": after(NUMBERS, "csft"),
+        "CSFT, kept": after(NUMBERS, "csft", ", kept"),
+        "discrete CoT": after(NUMBERS, "discrete"),
+        "COCONUT": after(NUMBERS, "coconut"),
+        "CSFT on graphs": after(GRAPHS, "csft"),
+    }
+    return pd.DataFrame(columns).fillna("")
