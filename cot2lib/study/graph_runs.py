@@ -82,16 +82,16 @@ def bare_by_age(seeds: Sequence[int] = TEN) -> list[RunSpec]:
     return [*bare(first, ("age",), METHODS), *bare(rest, ("age",), ("discrete",))]
 
 
-def worded(seeds: Sequence[int] = THREE) -> list[RunSpec]:
+def worded() -> list[RunSpec]:
     """`bare` with ages as names, and prompts as the paper writes them: four tokens an edge."""
-    return _each("paper", [replace(BY_AGE, grammar="sentences")], BOTH, seeds, **UNDROPPED)
+    return _each("paper", [replace(BY_AGE, grammar="sentences")], BOTH, THREE, **UNDROPPED)
 
 
-def placed(method: str, seed: int = SEEDS[0], d_model: int = 32, **shown) -> RunSpec:
+def placed(method: str, seed: int = SEEDS[0], **shown) -> RunSpec:
     """A run by what the search for a recipe found: places that count padding, a lower rate, a shorter memory and
     fewer steps."""
     task = ProsQA(padding_counts=True)
-    return spec(method, task=task, d_model=d_model, heads=2, seed=seed, **SEARCHED, **shown)
+    return spec(method, task=task, heads=2, seed=seed, **SEARCHED, **shown)
 
 
 # Changes of our recipe, one at a time: new values by part of a run. A discrete target is one way's next node: it has

@@ -12,7 +12,7 @@ from cot2lib.study.frame import called
 from cot2lib.study.graph_tests import TEST_SEED
 from cot2lib.study.look import Shown, panels
 from cot2lib.study.prosqa import questions
-from cot2lib.study.prosqa.runs import chosen, whole
+from cot2lib.study.prosqa.runs import whole
 from cot2lib.study.report import PERCENT
 from cot2lib.study.series import BLUE, GREEN, GREY, ORANGE, YELLOW
 from cot2lib.tasks import ProsQA
@@ -25,11 +25,6 @@ USED = (*questions.RULES, questions.BEFORE, questions.MOVED, questions.IDLE, *qu
 
 
 # Models of all hops
-
-
-def tested(seeds: Sequence[int]) -> pd.DataFrame:
-    """Return answers and thoughts (%) of models of all hops: a row for each run, test and number of hops."""
-    return graphs.tested("questions", chosen(seeds))
 
 
 def answers(rows: pd.DataFrame) -> pd.DataFrame:
