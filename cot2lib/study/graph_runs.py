@@ -1,8 +1,8 @@
 """Which runs the chapters on graphs stand on, per profile: `prosqa` and `prontoqa`.
 
 `cot2 run search` trains these, on four hops of ProsQA and on ProntoQA. The sweep and its record files keep the name of
-the chapter that these once were, since no record may move. Runs on ProsQA of all hops are in
-`cot2lib.study.prosqa.runs`.
+the chapter that these once were, since no record may move. `whole` makes runs on ProsQA of all hops, which
+`cot2lib.study.prosqa.runs` lists.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from cot2lib.specs import GRPOSpec, Run, RunSpec
 from cot2lib.specs.profiles import SEEDS, TEN, grpo, spec
 from cot2lib.tasks import ProntoQA, ProsQA, Task
 from cot2lib.tasks.prontoqa import READINGS, TWINS
-from cot2lib.tasks.reachability import NAMINGS
+from cot2lib.tasks.reachability import MOST_HOPS, NAMINGS
 from cot2lib.thoughts import MTS
 
 SWEEP = "search"  # what `cot2 run` and the record files call all of this
@@ -222,3 +222,32 @@ def every(profile: str) -> list[Run]:
     found += changes() + chosen() if profile == "quick" else bare() + bare_by_age() + worded() + bare_answering(SEEDS)
     rewards = [run for task, seeds in zip(TASKS, (THREE, SIX)) for run in rewarded(task, profile, seeds)]
     return list(dict.fromkeys([*found, *rewards]))
+
+
+# ProsQA of all hops
+
+
+SHARES = (0.30, 0.32, 0.32, 0.06)  # of questions of 3, 4, 5 and 6 hops
+OF_CONCEPTS = ((READINGS[0], SEEDS, BOTH), (READINGS[0], SEEDS[:2], METHODS[2:]), (TWINS, SEEDS[:1], BOTH))
+
+
+def whole(method: str, seed: int = SEEDS[0], heads: int = 1, lr: float = 1e-3) -> RunSpec:
+    """A run on questions of all hops; targets of CoT2 spread evenly over a frontier's nodes."""
+    frontier = "nodes" if method == "cot2" else ProsQA.frontier
+    asked = dict(names=28, mixture=SHARES, waiting=MOST_HOPS, hops=None)  # as many names as the published file
+    task = ProsQA(**asked, frontier=frontier, padding_counts=True)
+    steps, cycles = (8000, task.steps) if method == "coconut" else (16_000, 1)
+    schedule = dict(steps=steps, warmup=steps // cycles // 20, evaluate_every=steps // 50, beta2=0.98)
+    return spec(method, task=task, lr=lr, seed=seed, layers=4, heads=heads, d_model=64, **schedule)
+
+
+def of_concepts() -> list[RunSpec]:
+    """The same recipe on ProntoQA as the paper reads it, and on our control.
+
+    Names are drawn anew at every visit, and all its questions have six hops.
+    """
+    return [
+        replace(run, task=ProntoQA(reading=reading, frontier=run.task.frontier, padding_counts=True))
+        for reading, seeds, methods in OF_CONCEPTS
+        for run in (whole(method, seed) for method in methods for seed in seeds)
+    ]

@@ -9,7 +9,6 @@ from cot2lib.runs.records import Tables
 from cot2lib.specs import Run, RunSpec
 from cot2lib.study import frame, graph_runs, look, measured, policies, show
 from cot2lib.study.printed import paper_value
-from cot2lib.study.prosqa import runs as prosqa
 from cot2lib.study.report import PERCENT, RECIPES
 from cot2lib.tasks.prontoqa import TWINS
 
@@ -92,7 +91,8 @@ def votes(task: str, seeds: Sequence[int]) -> pd.DataFrame:
     """
     asked = [(name, RECIPES[name], graph_runs.voting(task, name, seeds)) for name in RECIPES]
     if task == "ProsQA":
-        asked.append(("quick", f"{OURS} on all hops", prosqa.chosen(seeds, graph_runs.BOTH)))
+        whole = [graph_runs.whole(method, seed) for method in graph_runs.BOTH for seed in seeds]
+        asked.append(("quick", f"{OURS} on all hops", whole))
     parts = [described(measured.read("votes", name), specs).assign(recipe=words) for name, words, specs in asked]
     rows = pd.concat(parts, ignore_index=True)
     once = rows["method"] == SIDES[0]

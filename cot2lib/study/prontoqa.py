@@ -13,7 +13,6 @@ from cot2lib.specs import RunSpec
 from cot2lib.specs.profiles import PROFILES
 from cot2lib.study import frame, graph_runs, graphs, look, show
 from cot2lib.study.graph_tests import TEST_SEED, Rows, by_question, summed
-from cot2lib.study.prosqa.runs import of_concepts
 from cot2lib.study.report import PERCENT
 from cot2lib.tasks import ProntoQA
 from cot2lib.tasks.prontoqa import HOPS, READINGS, TWINS
@@ -87,7 +86,7 @@ def moved(rows: pd.DataFrame, lost: Mapping[str, pd.Series]) -> look.Shown:
 def concepts() -> pd.DataFrame:
     """Tabulate the runs by the recipe of all of ProsQA: accuracy (%) at the end; where edges are moved that block no
     rule, strict accuracy and the last thought's share on its frontier."""
-    specs = of_concepts()
+    specs = graph_runs.of_concepts()
     rows = graphs.recorded(specs).set_index("id")
     asked = frame.at(graphs.tested("searched", specs), test=NEITHER).set_index("id")
     columns = {

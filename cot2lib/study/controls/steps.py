@@ -22,12 +22,12 @@ D_MODELS = (8, 16, 24, 32)
 BUDGETS = (2, 4, 8, 16)
 DIGITS = (3, 5, 6)  # besides four
 ARROW = "csft-arrow"  # whose prompt ends in the arrow by the authors' recipe, too
-TRAINED = {**CONTROLS, ARROW: CONTROLS["csft"], "mux": Control("the path ahead", "the same", PathAhead())}
+METHODS = {**CONTROLS, ARROW: CONTROLS["csft"], "mux": Control("the path ahead", "the same", PathAhead())}
 EDITED = ("csft", "fresh-path", "discrete", "coconut", "csft-reward")  # with everything in sight
 
 
 class Cell(NamedTuple):
-    """Runs that differ by seed alone: a method, what its steps see, and its size."""
+    """Runs that differ by seed alone: one of `METHODS`, what its steps see, and its size."""
 
     method: str
     sees: Sees = "all"
@@ -57,12 +57,12 @@ def numbers(cell: Cell, profile: str = "quick") -> list[Run]:
     seeds = SEEDS if profile == "quick" and cell.digits == 4 else FIVE
     budget, arrow = cell.budget if cell.budget < 16 else None, True if cell.method == ARROW else None
     shown = dict(d_model=cell.d_model, sees=cell.sees, budget=budget, arrow=arrow)
-    return controls.by_own_rule(controls.numbers(TRAINED[cell.method], seeds, profile, cell.digits, **shown))
+    return controls.by_own_rule(controls.numbers(METHODS[cell.method], seeds, profile, cell.digits, **shown))
 
 
 def graphs(method: str, **shown) -> list[Run]:
     """Return the runs of a method on graphs of at most 19 names, drawn anew at every visit: d = 32."""
-    return controls.by_own_rule(controls.graphs(TRAINED[method], ON_GRAPHS, **shown))
+    return controls.by_own_rule(controls.graphs(METHODS[method], ON_GRAPHS, **shown))
 
 
 def hops() -> Mapping[str, Sequence[Run]]:
