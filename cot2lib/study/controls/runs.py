@@ -111,7 +111,7 @@ def trained(profile: str) -> Mapping[tuple[str, str], Sequence[Run]]:
 def numbers(
     control: Control, seeds: Sequence[int] = SEEDS, profile: str = "quick", digits: int = 4, **options
 ) -> list[Run]:
-    """Return the runs of a control on digits from 1 to 9, with further `options` of `cot2lib.spec`.
+    """Return the runs of a control on digits from 1 to 9; `options` are those of `cot2lib.spec`, d = 32 without them.
 
     Every number of digits takes the same number of steps, on all inputs or `INPUTS` of them.
     """
