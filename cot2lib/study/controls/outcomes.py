@@ -20,6 +20,8 @@ from cot2lib.study.predicted import CONTROLS, STEPS, judged, predictions
 from cot2lib.study.targets import baselines
 from cot2lib.thoughts import Base
 
+Known = Mapping[tuple[Any, str], Sequence[Run]]  # by task, or another part of the key, and control
+
 
 def experiments(block: str = CONTROLS) -> pd.DataFrame:
     """Return what each experiment of a block of predictions measures, by id: a `column` of the runs of `one` control,
@@ -55,9 +57,7 @@ def _decoded(rows: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(last=rows["id"].map(answers.set_index("id")["right"]).fillna(rows["last"]))
 
 
-def recorded(
-    known: Mapping[tuple[Any, str], Sequence[Run]], retrain: bool = False, device: str = "auto", by: str = "told"
-) -> pd.DataFrame:
+def recorded(known: Known, retrain: bool = False, device: str = "auto", by: str = "told") -> pd.DataFrame:
     """Return tidy rows of the recorded runs by key, as `placed` names them; with `retrain` they are trained here.
 
     RecordError if none of them is recorded.
@@ -72,12 +72,7 @@ def recorded(
 
 
 def answered(
-    name: str,
-    measure: Callable[..., pd.DataFrame],
-    asked: Callable[[str], Sequence[Run]],
-    known: Mapping[tuple[Any, str], Sequence[Run]],
-    profile: str = "quick",
-    retrain: bool = False,
+    name: str, measure: Callable, asked: Callable, known: Known, profile: str = "quick", retrain: bool = False
 ) -> pd.DataFrame:
     """Return the shipped rows of `cot2 measure NAME`, as `placed` names them, with the cost of each edit (`lost`).
 
@@ -92,7 +87,7 @@ def answered(
     return placed(found.assign(lost=found["before"] - found["right"]), known)
 
 
-def placed(rows: pd.DataFrame, known: Mapping[tuple[Any, str], Sequence[Run]], by: str = "told") -> pd.DataFrame:
+def placed(rows: pd.DataFrame, known: Known, by: str = "told") -> pd.DataFrame:
     """Add to the rows of some runs their `control`, `seed` and, in the column `by`, the other part of their key."""
     told = [(run.id, *place, run.seed) for place, some in known.items() for run in some]
     named = pd.DataFrame(told, columns=["id", by, "control", "seed"])
