@@ -23,7 +23,7 @@ from cot2lib.study.book.ledger import halves_table, of_records
 from cot2lib.study.controls import draw as controls
 from cot2lib.study.controls import outcomes
 from cot2lib.study.controls.runs import SEEDS
-from cot2lib.study.prosqa import runs as whole
+from cot2lib.study.prosqa import runs as prosqa
 
 TABLES: dict[str, tuple[str, Callable[[], pd.DataFrame]]] = {  # the table's name, and what makes its rows
     "counts": ("tab-verdicts", lambda: overview.table(of_records())),  # claims by kind and verdict
@@ -63,7 +63,7 @@ def curves(root: Path, caption: str) -> list[str]:
         alt = f":alt: Learning curves on {seen} Bars at the right edge are the paper's values."
         made.append((f"/{DRAWN}/{name}.svg", alt))
     (file, alt), (other, alt_of_other) = made
-    caption = f"{FOUND.format(d_model=whole.TRIALS[0].d_model)} {first_page.favoured()}"
+    caption = f"{FOUND.format(d_model=prosqa.whole('cot2').model.d_model)} {first_page.favoured()}"
     figure = [f"::::{{figure}} {file}", ":name: finding-figure", alt, "", caption, "::::", ""]
     return [*figure, f":::{{image}} {other}", alt_of_other, ":::"]
 

@@ -1,13 +1,13 @@
 """Which runs the chapters on graphs stand on, per profile: `prosqa` and `prontoqa`.
 
-`cot2 run search` trains those on four hops of ProsQA and on ProntoQA. The sweep and its record files keep the name of
+`cot2 run search` trains these, on four hops of ProsQA and on ProntoQA. The sweep and its record files keep the name of
 the chapter that these once were, since no record may move. `whole` makes runs on ProsQA of all hops, which
 `cot2lib.study.prosqa.runs` lists.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from itertools import product
 
 from cot2lib.specs import GRPOSpec, Run, RunSpec
 from cot2lib.specs.profiles import SEEDS, TEN, grpo, spec
@@ -19,34 +19,32 @@ from cot2lib.thoughts import MTS
 SWEEP = "search"  # what `cot2 run` and the record files call all of this
 METHODS = ("cot2", "discrete", "coconut", "no-cot")
 BOTH = METHODS[:2]
+WITHOUT_COCONUT = (*BOTH, "no-cot")
 TASKS = ("ProsQA", "ProntoQA")
-OFFICIAL = 28  # names
 D_MODELS = (24, 32, 40)  # of the paper's figures
 HEADS = (2, 4)  # our recipe's, and the paper's
 KS = (6, 8, 12)  # tokens of a sampled thought
 THREE = SEEDS[:3]
 SIX, SEVEN = TEN[:6], TEN[:7]
 SEARCHED = dict(lr=2e-3, beta2=0.98, steps=12_000, warmup=600)  # for large graphs
-UNDROPPED = {"recipe": dict(dropout=0.0, weight_decay=0.0)}
+UNDROPPED = dict(dropout=0.0, weight_decay=0.0)
 BY_AGE = ProsQA(naming="age")  # named as the published files name them
-REACHED = ProntoQA(reading=READINGS[0], naming="once")  # as the paper reads it
+# as the paper reads it, as its source asks it, and our control
+REACHED, SIGNED, TWINNED = (ProntoQA(reading=reading, naming="once") for reading in (*READINGS, TWINS))
 
 
 def _each(
-    profile: str, tasks: Sequence[Task], methods: Sequence[str], seeds: Sequence[int], d_models: Sequence[int] = (32,)
+    profile: str,
+    tasks: Sequence[Task],
+    methods: Sequence[str],
+    seeds: Sequence[int],
+    d_models: Sequence[int] = (32,),
+    **recipe,
 ) -> list[RunSpec]:
     return [
-        spec(method, profile, task=task, d_model=d, seed=seed)
-        for task in tasks
-        for d in d_models
-        for method in methods
-        for seed in seeds
+        spec(method, profile, task=task, d_model=d, seed=seed, **recipe)
+        for task, d, method, seed in product(tasks, d_models, methods, seeds)
     ]
-
-
-def _with(run: RunSpec, fields: Mapping[str, Mapping]) -> RunSpec:
-    """A run with new values of fields of its `recipe`, `task`, `supervision` or `model`."""
-    return replace(run, **{part: replace(getattr(run, part), **new) for part, new in fields.items()})
 
 
 # ProsQA of four hops
@@ -57,9 +55,10 @@ def naming(
     seeds: Sequence[int] = THREE,
     methods: Sequence[str] = METHODS,
     namings: Sequence[str] = NAMINGS,
+    **recipe,
 ) -> list[RunSpec]:
     """Methods on graphs of at most 19 names, named in each way; d = 32."""
-    return _each(profile, [ProsQA(naming=name) for name in namings], methods, seeds)
+    return _each(profile, [ProsQA(naming=name) for name in namings], methods, seeds, **recipe)
 
 
 def dimension(
@@ -74,7 +73,7 @@ def bare(
 ) -> list[RunSpec]:
     """Methods on ProsQA by the authors' recipe without the dropout and the decay of their code for MNNS; the paper
     states neither for graphs."""
-    return [_with(run, UNDROPPED) for run in naming("paper", seeds, methods, namings)]
+    return naming("paper", seeds, methods, namings, **UNDROPPED)
 
 
 def bare_by_age(seeds: Sequence[int] = TEN) -> list[RunSpec]:
@@ -83,16 +82,16 @@ def bare_by_age(seeds: Sequence[int] = TEN) -> list[RunSpec]:
     return [*bare(first, ("age",), METHODS), *bare(rest, ("age",), ("discrete",))]
 
 
-def worded(seeds: Sequence[int] = THREE) -> list[RunSpec]:
+def worded() -> list[RunSpec]:
     """`bare` with ages as names, and prompts as the paper writes them: four tokens an edge."""
-    return [_with(run, {"task": dict(grammar="sentences")}) for run in bare(seeds, ("age",))]
+    return _each("paper", [replace(BY_AGE, grammar="sentences")], BOTH, THREE, **UNDROPPED)
 
 
-def placed(method: str, seed: int = SEEDS[0], d_model: int = 32, **shown) -> RunSpec:
+def placed(method: str, seed: int = SEEDS[0], **shown) -> RunSpec:
     """A run by what the search for a recipe found: places that count padding, a lower rate, a shorter memory and
     fewer steps."""
     task = ProsQA(padding_counts=True)
-    return spec(method, task=task, d_model=d_model, heads=2, seed=seed, **SEARCHED, **shown)
+    return spec(method, task=task, heads=2, seed=seed, **SEARCHED, **shown)
 
 
 # Changes of our recipe, one at a time: new values by part of a run. A discrete target is one way's next node: it has
@@ -132,7 +131,8 @@ CHOSEN = {"cot2": "padding", "discrete": "large_twice"}  # of equals the shorter
 
 def _changed(choice: str, method: str, seed: int, heads: int | None = None) -> RunSpec:
     """Our recipe with one of `CHOICES`; fresh names, at most 19, d = 32, two heads or others."""
-    return _with(spec(method, task=ProsQA(), seed=seed, heads=heads), CHOICES[choice])
+    run = spec(method, task=ProsQA(), seed=seed, heads=heads)
+    return replace(run, **{part: replace(getattr(run, part), **new) for part, new in CHOICES[choice].items()})
 
 
 def changes() -> list[RunSpec]:
@@ -152,38 +152,19 @@ def chosen(seeds: Sequence[int] = THREE) -> list[RunSpec]:
 # ProntoQA
 
 
-def answering(
-    profile: str = "quick",
-    seeds: Sequence[int] = THREE,
-    methods: Sequence[str] = METHODS,
-    readings: Sequence[str] = READINGS,
-) -> list[RunSpec]:
+def prontoqa(profile: str, seeds: Sequence[int] = TEN) -> list[RunSpec]:
     """Methods on ProntoQA as the paper reads it and as its source asks it, names drawn for every question; d = 32.
 
-    COCONUT has the paper's reading alone.
-    """
-    asked = [ProntoQA(reading=reading, naming="once") for reading in readings]
-    without = [name for name in methods if name != "coconut"]
-    return [run for task in asked for run in _each(profile, [task], methods if task == REACHED else without, seeds)]
-
-
-def twinned(seeds: Sequence[int] = SIX) -> list[RunSpec]:
-    """Methods on the control of ProntoQA, which no rule but a search answers; our recipe, d = 32."""
-    return answering("quick", seeds, (*BOTH, "no-cot"), (TWINS,))
-
-
-def prontoqa(profile: str, seeds: Sequence[int] = TEN) -> list[RunSpec]:
-    """Runs on ProntoQA at d = 32.
-
     By our recipe seeds part the most where it is asked what is reached. There CoT2 and discrete chain of thought have
-    all seeds, other methods and the control the first six. The other reading has the first three. So has the authors'
-    recipe, by which no run leaves chance.
+    all seeds, other methods and the control, which no rule but a search answers, the first six. The other reading has
+    the first three. So has the authors' recipe, by which no run leaves chance. COCONUT has the paper's reading alone.
     """
     first, few = seeds[: len(SIX)], seeds[: len(THREE)]
+    signs = _each(profile, [SIGNED], WITHOUT_COCONUT, few)
     if profile == "paper":
-        return answering(profile, few)
-    others = answering(profile, first, METHODS[2:], READINGS[:1])
-    return [*widened(profile, seeds, (32,)), *others, *answering(profile, few, readings=READINGS[1:]), *twinned(first)]
+        return _each(profile, [REACHED], METHODS, few) + signs
+    others = _each(profile, [REACHED], METHODS[2:], first)
+    return widened(profile, seeds, (32,)) + others + signs + _each(profile, [TWINNED], WITHOUT_COCONUT, first)
 
 
 def widened(profile: str, seeds: Sequence[int] = TEN, d_models: Sequence[int] = D_MODELS) -> list[RunSpec]:
@@ -195,12 +176,13 @@ def followed(seeds: Sequence[int]) -> list[RunSpec]:
     """Models that are asked whether they follow the chain: over dimensions and COCONUT on ProntoQA as the paper reads
     it, and those of its control."""
     first = seeds[: len(SIX)]
-    return [*widened("quick", seeds), *answering("quick", first, ("coconut",), READINGS[:1]), *twinned(first)]
+    coconut = _each("quick", [REACHED], ("coconut",), first)
+    return widened("quick", seeds) + coconut + _each("quick", [TWINNED], WITHOUT_COCONUT, first)
 
 
 def bare_answering(seeds: Sequence[int] = THREE) -> list[RunSpec]:
     """`bare` on ProntoQA as the paper reads it."""
-    return [_with(run, UNDROPPED) for run in answering("paper", seeds, readings=READINGS[:1])]
+    return _each("paper", [REACHED], METHODS, seeds, **UNDROPPED)
 
 
 # Votes and reward on both
@@ -209,8 +191,7 @@ def bare_answering(seeds: Sequence[int] = THREE) -> list[RunSpec]:
 def starts(task: str, seeds: Sequence[int] = THREE) -> list[RunSpec]:
     """Starts of policy gradients: models of our recipe, on ProsQA with fresh names, on ProntoQA as the paper
     reads it; d = 32."""
-    asked = {"ProsQA": ProsQA(), "ProntoQA": REACHED}
-    return dimension("quick", seeds, (32,), task=asked[task])
+    return dimension("quick", seeds, (32,), {"ProsQA": ProsQA(), "ProntoQA": REACHED}[task])
 
 
 def rewarded(task: str, profile: str, seeds: Sequence[int]) -> list[GRPOSpec]:
@@ -237,11 +218,8 @@ def looked_into() -> list[RunSpec]:
 
 def every(profile: str) -> list[Run]:
     """All of them, each once."""
-    found = [*naming(profile), *dimension(profile), *widened(profile), *prontoqa(profile), *polled(profile)]
-    if profile == "quick":
-        found += [*changes(), *chosen()]
-    else:
-        found += [*bare(), *bare_by_age(), *worded(), *bare_answering(SEEDS)]
+    found = naming(profile) + dimension(profile) + widened(profile) + prontoqa(profile) + polled(profile)
+    found += changes() + chosen() if profile == "quick" else bare() + bare_by_age() + worded() + bare_answering(SEEDS)
     rewards = [run for task, seeds in zip(TASKS, (THREE, SIX)) for run in rewarded(task, profile, seeds)]
     return list(dict.fromkeys([*found, *rewards]))
 
@@ -249,30 +227,18 @@ def every(profile: str) -> list[Run]:
 # ProsQA of all hops
 
 
-class Trial(NamedTuple):
-    """A recipe on questions of all hops; `lr` is the peak of the rate."""
-
-    heads: int
-    lr: float
-    layers: int = 4
-    d_model: int = 64
-    steps: int = 16_000
-
-
 SHARES = (0.30, 0.32, 0.32, 0.06)  # of questions of 3, 4, 5 and 6 hops
-TRIALS = (Trial(1, 1e-3), Trial(2, 1e-3), Trial(1, 2e-3))
 OF_CONCEPTS = ((READINGS[0], SEEDS, BOTH), (READINGS[0], SEEDS[:2], METHODS[2:]), (TWINS, SEEDS[:1], BOTH))
 
 
-def whole(method: str, seed: int = SEEDS[0], trial: Trial = TRIALS[0]) -> RunSpec:
+def whole(method: str, seed: int = SEEDS[0], heads: int = 1, lr: float = 1e-3) -> RunSpec:
     """A run on questions of all hops; targets of CoT2 spread evenly over a frontier's nodes."""
     frontier = "nodes" if method == "cot2" else ProsQA.frontier
-    asked = dict(names=OFFICIAL, mixture=SHARES, waiting=MOST_HOPS, hops=None)
+    asked = dict(names=28, mixture=SHARES, waiting=MOST_HOPS, hops=None)  # as many names as the published file
     task = ProsQA(**asked, frontier=frontier, padding_counts=True)
-    steps, cycles = (trial.steps // 2, task.steps) if method == "coconut" else (trial.steps, 1)
+    steps, cycles = (8000, task.steps) if method == "coconut" else (16_000, 1)
     schedule = dict(steps=steps, warmup=steps // cycles // 20, evaluate_every=steps // 50, beta2=0.98)
-    shape = dict(layers=trial.layers, heads=trial.heads, d_model=trial.d_model)
-    return spec(method, task=task, lr=trial.lr, seed=seed, **shape, **schedule)
+    return spec(method, task=task, lr=lr, seed=seed, layers=4, heads=heads, d_model=64, **schedule)
 
 
 def of_concepts() -> list[RunSpec]:

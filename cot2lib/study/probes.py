@@ -34,7 +34,6 @@ from cot2lib.thoughts import MTS
 from cot2lib.training.data import stack_data
 
 CUT = 1e-3  # weights below it are no part of a thought's support
-INPUTS = 200  # per run, spread over its validation inputs
 KIND = ["method", "layers", "d_model"]  # columns
 INPUTS_AT_ONCE = 50  # sampled together; part of the draws' keys
 
@@ -62,8 +61,8 @@ class Probed:
 
 
 @torch.no_grad()
-def probed(stack: GPT2Stack, specs: Sequence[RunSpec], inputs: int = INPUTS) -> Probed:
-    """Own thoughts of runs of one shape on some of each run's validation inputs.
+def probed(stack: GPT2Stack, specs: Sequence[RunSpec], inputs: int) -> Probed:
+    """Own thoughts of runs of one shape on so many of each run's validation inputs, evenly spaced.
 
     SpecError for fewer than two inputs or more than a run has held out, or runs with latent or no thoughts.
     """

@@ -58,17 +58,6 @@ def kept_trajectories(task: MNNS, budget: int, ties: str) -> np.ndarray:
     return torch.cat([torch.zeros(len(kept), 1, dtype=sums.dtype), kept], dim=1).numpy()
 
 
-def target_shares(task: MNNS, budgets: Sequence[int], ties: str) -> pd.DataFrame:
-    """The first input's targets: the share of each sum that has one, by budget and step."""
-    parts = []
-    for budget in budgets:
-        wanted = hindsight_targets(task, budget, ties, slice(0, 1))[0]
-        steps, tokens = wanted.nonzero().T
-        held = {"step": steps + 1, "sum": tokens - task.state_id(0), "share": wanted[steps, tokens]}
-        parts.append(pd.DataFrame(held).assign(budget=budget))
-    return pd.concat(parts, ignore_index=True)
-
-
 def tie_effects(task: MNNS, budgets: Sequence[int]) -> pd.DataFrame:
     """Shares of inputs (%), by budget, whose cut falls inside a group of equally good trajectories, and whose targets
     differ between the tie rules."""
@@ -92,8 +81,7 @@ def trajectories(digits: Sequence[int], budgets: Sequence[int], ties: str = "min
     Lines: kept trajectories blue, the others grey. Discs: targets alpha*_t, area proportional to the share; the last
     step's target is the answer alone. Raises SpecError for digits, budgets or ties that cannot be drawn.
     """
-    task = one_input(digits)
-    shares = target_shares(task, budgets, ties)
+    task, shares = one_input(digits), []
     figure, axes = panels(1, len(budgets), width=2.9 * len(budgets), height=3.1, sharey=True)
     for axis, budget in zip(axes[0], budgets):
         for kept, colour, width in ((task.trajectories, "#cccccc", 1.2), (budget, BLUE, 1.8)):
@@ -101,7 +89,10 @@ def trajectories(digits: Sequence[int], budgets: Sequence[int], ties: str = "min
             steps = [np.unique(paths[:, step : step + 2], axis=0) for step in range(task.length)]  # each branch once
             lines = [((step, low), (step + 1, high)) for step, ends in enumerate(steps) for low, high in ends]
             axis.add_collection(LineCollection(lines, color=colour, linewidth=width, zorder=1 + (colour == BLUE)))
-        part = shares[shares["budget"] == budget]
+        targets = hindsight_targets(task, budget, ties)[0]
+        at, tokens = targets.nonzero().T
+        part = pd.DataFrame({"step": at + 1, "sum": tokens - task.state_id(0), "share": targets[at, tokens]})
+        shares.append(part.assign(budget=budget))
         colours = np.where(part["step"] == task.length, ORANGE, BLUE)
         axis.scatter([0], [0], s=30, color="black", zorder=3)
         axis.scatter(part["step"], part["sum"], s=260 * part["share"], c=colours, edgecolors="white", zorder=4)
@@ -112,7 +103,7 @@ def trajectories(digits: Sequence[int], budgets: Sequence[int], ties: str = "min
     answer = int(task.answers[0])
     right = int((task.signed_sums()[0, :, -1] == answer).sum())
     finding = f"{right} of {task.trajectories} trajectories {'ends' if right == 1 else 'end'} in the answer {answer}."
-    return Shown(figure, shares[["budget", "step", "sum", "share"]], finding)
+    return Shown(figure, pd.concat(shares)[["budget", "step", "sum", "share"]], finding)
 
 
 def formats(task: MNNS, profile: str) -> list[str]:

@@ -17,7 +17,7 @@ from cot2lib.decode import rules
 from cot2lib.errors import RecordError
 from cot2lib.model import GPT2Stack
 from cot2lib.specs import GRPOSpec, by_shape
-from cot2lib.study import measured, sweeps
+from cot2lib.study import measured
 from cot2lib.study.report import PERCENT
 from cot2lib.supervision import as_tokens, backward_counts, forward_counts
 from cot2lib.tasks import Task
@@ -97,11 +97,8 @@ def of_runs(requests: Mapping[str, Sequence[GRPOSpec]], retrained: str | None = 
             table = measured.read("thoughts", profile)
             tables.append(table[table["id"].isin([spec.id for spec in specs])])
     found = pd.concat([table for table in tables if len(table)] or tables)
-    if found.empty and any(requests.values()):
-        profile, run = next((name, run) for name, specs in requests.items() for run in specs)
-        command = f"make it with `cot2 measure thoughts --profile {profile}` where the run was trained, or "
+    if found.empty and (asked := [run for specs in requests.values() for run in specs]):
         raise RecordError(
-            f"no measure of what the thoughts of run {run.id} (seed {run.seed}) hold; "
-            f"{command if run in sweeps.looked_into(profile) else ''}ask with retrain=True."
+            f"no measure of what the thoughts of run {asked[0].id} (seed {asked[0].seed}) hold; ask with retrain=True."
         )
     return found

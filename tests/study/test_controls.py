@@ -63,7 +63,7 @@ def test_fits_needs_the_whole_interval():
 
 def test_own_rule_is_that_of_what_was_fed():
     """A model feeds itself the kind of thing that it was fed: its likeliest token, the arrow, or a mixture."""
-    rules = {name: own_rule(numbers(name, SEEDS[:1])[0]) for name in CONTROLS}
+    rules = {name: own_rule(numbers(control, SEEDS[:1])[0]) for name, control in CONTROLS.items()}
     for rule, names in (
         (Discrete(), ("path-fed", "fresh-path", "drawn-state", "discrete", "own-teacher")),
         (Always(3), ("nothing-fed", "deepest-nothing-fed")),
@@ -78,7 +78,7 @@ def test_experiments_on_steps_measure_what_was_predicted():
     said = predictions(predicted.STEPS).drop_duplicates("id").set_index("id")
     known = {*steps.trained("quick")}
     masked = {*masks(steps.numbers(steps.Cell("csft"))[0].task, 6)}
-    for name, one, other, edit, against, column, task in outcomes.experiments(predicted.STEPS).itertuples():
+    for name, one, other, edit, _, against, column, task in outcomes.experiments(predicted.STEPS).itertuples():
         assert {(task, cell) for cell in (one, other) if cell} <= known, name
         assert column == ("last" if not edit else column) and (edit or other), name
         for intervention in filter(None, (edit, against)):

@@ -97,7 +97,7 @@ REFUSALS = [
     ("each are too many to list; lower k", lambda: law(MNNS(1, 3, 2), 6)),
     # graphs, controls
     ("question=60: the test has questions 0..59", lambda: questions.thoughts(spec(task=GRAPHS), GRAPHS, 60)),
-    ("no control of these seeds", lambda: outcomes.read([1])),
+    ("no run of these seeds", lambda: outcomes.read([1])),
     ("none of these runs is recorded", lambda: policies.of_one(pd.DataFrame({"profile": []}), "quick")),
     # language models
     ("profile 'x'", lambda: word_problems("x")),

@@ -107,18 +107,14 @@ def _followed(axis: Axes, edited: pd.DataFrame) -> pd.DataFrame:
 def beside_csft(parts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Tabulate accuracies (%) and differences from CSFT, paired by seed: a row for each control, two columns for each
     of `parts`, which are rows of one task and recipe."""
-    wide = {words: part.pivot_table("last", "seed", "control") for words, part in parts.items()}
-    table = []
-    for control, about in CONTROLS.items():
-        if not any(control in part for part in wide.values()):
-            continue
-        entry = {"labels": about.labels, "fed": about.fed}
-        for words, part in wide.items():
-            less = (part[control] - part["csft"]).dropna() if control in part and control != "csft" else []
-            entry[f"{words} (%)"] = show.mean_of(part[control].dropna()) if control in part else ""
-            entry[f"{words}, minus CSFT"] = show.shown(mean_interval(less)) if len(less) else ""
-        table.append(entry)
-    return pd.DataFrame(table)
+    columns = {}
+    for words, part in parts.items():
+        wide = part.pivot_table("last", "seed", "control")
+        less = wide.drop(columns="csft").sub(wide["csft"], axis=0)
+        columns[f"{words} (%)"] = wide.agg(lambda values: show.mean_of(values.dropna()))
+        columns[f"{words}, minus CSFT"] = less.agg(lambda values: show.shown(mean_interval(values.dropna())))
+    about = pd.DataFrame(CONTROLS.values(), [*CONTROLS])[["labels", "fed"]]
+    return about.join(pd.DataFrame(columns), how="inner").fillna("").reset_index(drop=True)
 
 
 def digits(rows: pd.DataFrame, by_parity: Mapping[int, float], finding: str) -> Shown:
@@ -183,13 +179,13 @@ def over_predictions(table: pd.DataFrame, finding: str, *blocks: str, unit: str 
     return Shown(figure, known.drop(columns="experiment"), finding)
 
 
-TOLD = {  # edits and doses of the table, in words; the figures have the others
-    ("none", 1.0): "none",
-    ("swap", 1.0): "another input's thought",
-    ("ancestors", 1.0): "without states that lead to the answer",
-    ("one side", 1.0): "without these, but with their mirrors",
-    ("elsewhere", 1.0): "without as much weight of other states",
-    ("early digit", 1.0): "prompt changed in an early digit",
+TOLD = {  # edits of the table, of all of the weight, in words; the figures have the others
+    "none": "none",
+    "swap": "another input's thought",
+    "ancestors": "without states that lead to the answer",
+    "one side": "without these, but with their mirrors",
+    "elsewhere": "without as much weight of other states",
+    "early digit": "prompt changed in an early digit",
 }
 CELLS = {  # columns of the table: the task, the control and what is shown
     "CSFT: right": (NUMBERS, "csft", "right"),
@@ -202,12 +198,13 @@ CELLS = {  # columns of the table: the task, the control and what is shown
 def edit_table(edited: pd.DataFrame) -> pd.DataFrame:
     """Tabulate right answers (%) and answers that follow, after each edit of `TOLD`, by training."""
     plain = frame.at(edited, edit="mean").assign(edit="none", follows=float("nan"), right=lambda rows: rows["before"])
-    edited = pd.concat([plain, edited])
-    mean = lambda values: show.mean_of(values.dropna()) if values.notna().any() else ""
-    columns = {
-        words: frame.at(edited, told=told, control=control).groupby(["edit", "dose"])[value].agg(mean)
-        for words, (told, control, value) in CELLS.items()
-    }
-    table = pd.DataFrame(columns).reindex([*TOLD]).fillna("")
+    edited = pd.concat([plain, frame.at(edited, dose=1.0)])
+    table = pd.DataFrame({words: by_edit(edited, *cell) for words, cell in CELLS.items()}).reindex([*TOLD]).fillna("")
     table.insert(0, "edit", [*TOLD.values()])
     return table
+
+
+def by_edit(answers: pd.DataFrame, told: str, control: str, value: str) -> pd.Series:
+    """Return means of the answers of a control, with intervals, by edit; empty where an edit has none."""
+    mean = lambda values: show.mean_of(values.dropna()) if values.notna().any() else ""
+    return frame.at(answers, told=told, control=control).groupby("edit")[value].agg(mean)

@@ -15,7 +15,7 @@ from cot2lib.decode import rules
 from cot2lib.interventions import Edit, Thinking, Tokens, Where
 from cot2lib.locality import masks
 from cot2lib.specs import GRPOSpec, Run, RunSpec
-from cot2lib.study.controls.runs import one_more, own_rule
+from cot2lib.study.controls.runs import own_rule
 from cot2lib.supervision import ancestors, graph_of
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import Always, Base, Discrete, Rule
@@ -44,8 +44,11 @@ def edits(specs: Sequence[Run], retrain: bool = False) -> pd.DataFrame:
         parts = [_edited(thinking, edit, thinking.answered(edit.fed, edit.rows)) for edit in chosen]
         for rule in () if thinking.weights is None else dict.fromkeys([*DECODERS, own]):
             parts.append(_decoded(thinking, thinking.data, questions, rule, f"decoded by {rule.label}"))
-        if alike and isinstance(thinking.task, MNNS):
-            longer = [replace(spec, task=one_more(thinking.task, LONGER)) for spec in questions]
+        if alike and isinstance(task := thinking.task, MNNS):
+            length = task.length + 1
+            high = task.bound // length  # whose sums are in the vocabulary
+            more = MNNS(task.low, high, length, inputs=LONGER, max_sum=task.bound)
+            longer = [replace(spec, task=more) for spec in questions]
             data = stack_data(longer, thinking.stack.device)
             parts.append(_decoded(thinking, data, longer, questions[0].thought, "longer"))
     return _table(parts, specs)
@@ -65,9 +68,9 @@ def _edited(thinking: Thinking, edit: Edit, answers: Tokens, kept: str = "") -> 
     return _shares(edit.where & thinking.real, edit=edit.name + kept, dose=edit.dose, **found)
 
 
-def _shares(where: Where, edit: str, dose: float = 1.0, **found: Where) -> pd.DataFrame:
-    """Return the share (%) of each outcome among the inputs that are asked."""
-    shares = {name: (100 * (so & where).sum(1) / where.sum(1)).tolist() for name, so in found.items()}  # NaN for none
+def _shares(where: Where, edit: str, dose: float = 1.0, **found: torch.Tensor) -> pd.DataFrame:
+    """Return the mean (%) of each outcome, (run, input), over the inputs that are asked."""
+    shares = {name: (100 * (so * where).sum(1) / where.sum(1)).tolist() for name, so in found.items()}  # NaN for none
     return pd.DataFrame({"edit": edit, "dose": dose, "inputs": where.sum(1).tolist()} | shares)
 
 
@@ -90,9 +93,13 @@ def steps(specs: Sequence[Run], retrain: bool = False) -> pd.DataFrame:
                     parts.append(_edited(thinking, edit, thinking.answered(edit.fed), ", kept"))
         if isinstance(questions[0].thought, Discrete):
             parts += _walked(thinking)
-        if task.reads is not None and thinking.data.sees is None:
-            parts += _masked(thinking, questions)
-    return _table([part.assign(follows=part.get("follows", float("nan"))) for part in parts], specs)
+        if task.reads is not None and (data := thinking.data).sees is None:
+            seeds, before = [run.seed for run in questions], thinking.answers == thinking.right
+            for name, some in masks(task, data.prompts.shape[1]).items():  # the mean over masks of one kind
+                under = [evaluate(thinking.stack, replace(data, sees=mask), seeds, thinking.steps) for mask in some]
+                right = 100 * torch.stack([accuracy(data, found) for found in under]).mean(0)
+                parts.append(_shares(thinking.real, name, before=before).assign(right=right.tolist()))
+    return _table(parts, specs)
 
 
 def _walked(thinking: Thinking) -> list[pd.DataFrame]:
@@ -102,46 +109,25 @@ def _walked(thinking: Thinking) -> list[pd.DataFrame]:
     states = interventions.as_states(task, thinking.weights.argmax(-1))  # (run, input, thought)
     start = torch.as_tensor(task.start).expand(task.size)[rows]
     before = torch.cat([start[..., None], states[..., :-1]], 2)
-    graph = [children.unflatten(0, rows.shape) for children in graph_of(task, rows.flatten())]
-    after = [
-        children.gather(2, was.clamp(min=0)[..., None, None].expand(-1, -1, 1, children.shape[3]))[:, :, 0]
-        for children, was in zip(graph, before.unbind(2))
-    ]
-    follows = torch.stack(
-        [((to == now[..., None]) & (now >= 0)[..., None]).any(-1) for to, now in zip(after, states.unbind(2))], 2
-    ) & (before >= 0)
-    share = follows.double().mean(2)
+    follows = (before >= 0) & (states >= 0)
+    for step, children in enumerate(graph_of(task, rows.flatten())[: states.shape[2]]):
+        to = children[torch.arange(rows.numel()), before[..., step].flatten().clamp(min=0)]
+        follows[..., step] &= (to.unflatten(0, rows.shape) == states[..., step, None]).any(-1)
     leads = ancestors(task, 1, rows, interventions.as_states(task, thinking.right))
     first = leads.gather(2, states[..., :1].clamp(min=0))[..., 0] & (states[..., 0] >= 0)
     correct = thinking.answers == thinking.right
-    walks = _shares(thinking.real, "walks", before=correct)
-    walks["follows"] = (100 * (share * thinking.real).sum(1) / thinking.real.sum(1)).tolist()
+    walks = _shares(thinking.real, "walks", before=correct, follows=follows.double().mean(2))
     return [walks, _shares(thinking.real, "first thought", before=correct, right=first)]
-
-
-def _masked(thinking: Thinking, questions: Sequence[RunSpec]) -> list[pd.DataFrame]:
-    """Return right answers under each mask on attention, the mean over those of one kind."""
-    data, steps, seeds = thinking.data, thinking.steps, [run.seed for run in questions]
-    before = thinking.answers == thinking.right
-    parts = []
-    for name, some in masks(thinking.task, data.prompts.shape[1]).items():
-        right = torch.stack(
-            [accuracy(data, evaluate(thinking.stack, replace(data, sees=mask), seeds, steps)) for mask in some]
-        )
-        parts.append(_shares(thinking.real, name, before=before).assign(right=(100 * right.mean(0)).tolist()))
-    return parts
 
 
 def _decoded(thinking: Thinking, data: StackData, specs: Sequence[RunSpec], rule: Rule, edit: str) -> pd.DataFrame:
     """Return right answers to held-out inputs of some data by a rule, and to the models' own inputs."""
     found = evaluate(thinking.stack, data, [spec.seed for spec in specs], rules(rule, specs[0].outputs))
-    own = 100 * ((thinking.answers == thinking.right) & thinking.real).sum(1) / thinking.real.sum(1)
-    columns = {"inputs": data.held_out.real.sum(1), "before": own, "right": 100 * accuracy(data, found)}
-    shares = pd.DataFrame({name: values.tolist() for name, values in columns.items()})
-    return shares.assign(edit=edit, dose=1.0, follows=float("nan"))
+    own = _shares(thinking.real, edit, before=thinking.answers == thinking.right)
+    return own.assign(inputs=data.held_out.real.sum(1).tolist(), right=(100 * accuracy(data, found)).tolist())
 
 
 def _table(parts: Sequence[pd.DataFrame], specs: Sequence[Run]) -> pd.DataFrame:
     ids = [spec.id for spec in specs]
-    found = pd.concat([part.assign(id=ids) for part in parts], ignore_index=True)[COLUMNS]
+    found = pd.concat([part.assign(id=ids) for part in parts], ignore_index=True).reindex(columns=COLUMNS)
     return found.round({"before": 2, "right": 2, "follows": 2})

@@ -3,7 +3,7 @@
 A difference pairs two controls by seed, in accuracy after the last epoch, or a run's answers before and after an edit.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +20,15 @@ from cot2lib.study.predicted import CONTROLS, STEPS, judged, predictions
 from cot2lib.study.targets import baselines
 from cot2lib.thoughts import Base
 
+Known = Mapping[tuple[Any, str], Sequence[Run]]  # by task, or another part of the key, and control
+
 
 def experiments(block: str = CONTROLS) -> pd.DataFrame:
     """Return what each experiment of a block of predictions measures, by id: a `column` of the runs of `one` control,
-    or of its answers after an `edit` (`lost` is the cost of it); less the same of an `other` control, or `against`
-    another edit."""
+    or of its answers after an `edit` of some `dose` (`lost` is the cost of it); less the same of an `other` control,
+    or `against` another edit."""
     file = {CONTROLS: "experiments.csv", STEPS: "steps_experiments.csv"}[block]
     table = pd.read_csv(Path(__file__).with_name(file), keep_default_na=False).set_index("id")
-    if block == CONTROLS:
-        table = table.rename(columns={"control": "one", "beside": "other"}).assign(against="")
-        table["column"] = table["column"].replace("", "last")
     return table.assign(task=predictions(block).drop_duplicates("id").set_index("id")["task"])
 
 
@@ -42,18 +41,10 @@ def read(
     the cost of an edit. With `retrain` runs are trained and measured here; RecordError if none of them is recorded.
     """
     known = {place: [run for run in some if run.seed in seeds] for place, some in controls.trained(profile).items()}
-    asked, rows = [run for some in known.values() for run in some], recorded(known, retrain, device)
-    if retrain:
-        thinking = by_shape([run for run in asked if controls.has_thoughts(run)])
-        answers = pd.concat([edits(group, retrain=True) for group in thinking], ignore_index=True)
-    else:
-        answers = measured.read("edits", profile)
-    edited = placed(answers, known)
-    if rows.empty or edited.empty:
-        raise RecordError("no control of these seeds is recorded; set `retrain = True` to train them here.")
-    own = {run.id: f"decoded by {controls.own_rule(run).label}" for run in asked}
-    rows = _decoded(rows, edited[edited["edit"] == edited["id"].map(own)])
-    return rows, edited.assign(lost=edited["before"] - edited["right"])
+    rows = recorded(known, retrain, device)
+    edited = answered("edits", edits, controls.thinking, known, profile, retrain)
+    own = {run.id: f"decoded by {controls.own_rule(run).label}" for some in known.values() for run in some}
+    return _decoded(rows, edited[edited["edit"] == edited["id"].map(own)]), edited
 
 
 def by_mixtures(rows: pd.DataFrame, edited: pd.DataFrame) -> pd.DataFrame:
@@ -66,17 +57,37 @@ def _decoded(rows: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(last=rows["id"].map(answers.set_index("id")["right"]).fillna(rows["last"]))
 
 
-def recorded(
-    known: Mapping[tuple[Any, str], Sequence[Run]], retrain: bool = False, device: str = "auto", by: str = "told"
-) -> pd.DataFrame:
-    """Return tidy rows of the recorded runs by key, as `placed` names them; with `retrain` they are trained here."""
+def recorded(known: Known, retrain: bool = False, device: str = "auto", by: str = "told") -> pd.DataFrame:
+    """Return tidy rows of the recorded runs by key, as `placed` names them; with `retrain` they are trained here.
+
+    RecordError if none of them is recorded.
+    """
     asked = [run for some in known.values() for run in some]
     if retrain:
         runs.run(asked, retrain=True, device=device)
-    return placed(frame.tidy(runs.recorded(asked, retrain=retrain)), known, by)
+    rows = runs.recorded(asked, retrain=retrain)
+    if rows.empty:
+        raise RecordError("no run of these seeds is recorded; set `retrain = True` to train them here.")
+    return placed(frame.tidy(rows), known, by)
 
 
-def placed(rows: pd.DataFrame, known: Mapping[tuple[Any, str], Sequence[Run]], by: str = "told") -> pd.DataFrame:
+def answered(
+    name: str, measure: Callable, asked: Callable, known: Known, profile: str = "quick", retrain: bool = False
+) -> pd.DataFrame:
+    """Return the shipped rows of `cot2 measure NAME`, as `placed` names them, with the cost of each edit (`lost`).
+
+    With `retrain` they are what `measure` makes here of the runs `asked` by profile that are `known`.
+    """
+    if retrain:
+        here = {run for some in known.values() for run in some}
+        groups = by_shape([run for run in asked(profile) if run in here])
+        found = pd.concat([measure(group, retrain=True) for group in groups], ignore_index=True)
+    else:
+        found = measured.read(name, profile)
+    return placed(found.assign(lost=found["before"] - found["right"]), known)
+
+
+def placed(rows: pd.DataFrame, known: Known, by: str = "told") -> pd.DataFrame:
     """Add to the rows of some runs their `control`, `seed` and, in the column `by`, the other part of their key."""
     told = [(run.id, *place, run.seed) for place, some in known.items() for run in some]
     named = pd.DataFrame(told, columns=["id", by, "control", "seed"])
@@ -87,9 +98,9 @@ def measures(rows: pd.DataFrame, edited: pd.DataFrame, block: str = CONTROLS) ->
     """Return the measure of each experiment that was run, by seed; `rows` and `edited` are the frames of `read`."""
     found = {}
     for each in experiments(block).itertuples():
-        dose, sides = float(getattr(each, "dose", "") or 1), []
+        sides = []
         for control, edit in ((each.one, each.edit), (each.other or each.one, each.against or each.edit)):
-            part = frame.at(edited, edit=edit, dose=dose) if edit else rows
+            part = frame.at(edited, edit=edit, dose=each.dose) if edit else rows
             sides.append(frame.at(part, told=each.task, control=control).set_index("seed")[each.column])
         values = sides[0] - sides[1] if each.other or each.against else sides[0]  # by seed
         found[each.Index] = values.dropna()

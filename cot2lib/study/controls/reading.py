@@ -8,12 +8,10 @@ from textwrap import fill
 
 import pandas as pd
 
-from cot2lib.errors import RecordError
-from cot2lib.specs import by_shape
-from cot2lib.study import frame, look, measured, predicted, show
+from cot2lib.study import frame, look, predicted
 from cot2lib.study.controls import measure, steps
-from cot2lib.study.controls.draw import dots
-from cot2lib.study.controls.outcomes import placed, recorded
+from cot2lib.study.controls.draw import by_edit, dots
+from cot2lib.study.controls.outcomes import answered, recorded
 from cot2lib.study.controls.runs import GRAPHS, NUMBERS
 from cot2lib.study.look import Shown
 from cot2lib.study.series import BLUE, GREEN, ORANGE, PINK
@@ -67,19 +65,10 @@ def read(seeds: Sequence[int], retrain: bool = False, device: str = "auto") -> t
         for place, some in steps.trained("quick").items()
     }
     rows = recorded(known, retrain, device)
-    if retrain:
-        here = {run for some in known.values() for run in some}
-        looked = by_shape([run for run in steps.asked("quick") if run in here])
-        answers = pd.concat([measure.steps(group, retrain=True) for group in looked])
-    else:
-        answers = measured.read("reads")
-    if rows.empty:
-        raise RecordError("no run of these seeds is recorded; set `retrain = True` to train them here.")
     cells = pd.DataFrame([cell._asdict() | {"control": str(cell)} for cell in dict.fromkeys(steps.cells())])
     rows = rows.drop(columns=["method", "d_model", "budget", "sees"]).merge(cells, "left", "control")
     rows["budget"] = rows["budget"].where(rows["method"] != "discrete", 1)
-    answers = placed(answers, known)
-    return rows, answers.assign(lost=answers["before"] - answers["right"])
+    return rows, answered("reads", measure.steps, steps.asked, known, retrain=retrain)
 
 
 def hops(seeds: Sequence[int], retrain: bool = False, device: str = "auto") -> pd.DataFrame:
@@ -105,34 +94,27 @@ def authors() -> pd.DataFrame:
 
 def why(rows: pd.DataFrame, on_graphs: pd.DataFrame, answers: pd.DataFrame, finding: str) -> Shown:
     """Draw accuracy by what steps see: of models trained so, on digits and graphs, and of others that see less."""
-    figure, axes = look.panels(1, 3, width=10.0, height=4.4, width_ratios=[1, 1, 1.2])
-    palette = {WORDS[name]: colour for name, colour in COLOURS.items()}
     on_digits = rows.query("told == @NUMBERS and d_model == 32 and digits == 4 and budget in (1, 16)")
-    trained = {}
-    for axis, (panel, some, forms) in zip(axes[0], (("digits", on_digits, FORMS), ("graphs", on_graphs, HOP_FORMS))):
-        part = some.assign(value=some["last"], trained=some["method"].map(WORDS), control=some["sees"], panel=panel)
-        trained[panel] = frame.at(part, trained=[*palette])
-        dots(axis, trained[panel], {form: fill(words, 16) for form, words in forms.items()}, "trained", palette)
-    less = frame.at(answers, told=NUMBERS, control=[*COLOURS])
-    whole = less[less["edit"] == "steps: own digit, <BOS>"].assign(edit="nothing", right=lambda part: part["before"])
-    less = pd.concat([whole, frame.at(less, edit=[*MASKS])])
-    less = less.assign(
-        value=less["right"], trained=less["control"].map(WORDS), control=less["edit"], panel="evaluated"
+    less = frame.at(answers, told=NUMBERS, edit=[*MASKS])
+    whole = frame.at(less, edit="steps: own digit, <BOS>").assign(edit="nothing", right=lambda part: part["before"])
+    less = pd.concat([whole, less]).rename(columns={"control": "method", "edit": "sees", "right": "last"})
+    wrapped = lambda forms: {form: fill(words, 16) for form, words in forms.items()}
+    panels = (
+        ("digits", on_digits, wrapped(FORMS), "four digits, trained under the mask"),
+        ("graphs", on_graphs, wrapped(HOP_FORMS), "graphs, trained under the mask"),
+        ("evaluated", less, {"nothing": "everything before it"} | MASKS, "four digits, masked afterwards"),
     )
-    dots(axes[0, 2], less, {"nothing": "everything before it"} | MASKS, "trained", palette)
-    titles = (
-        "four digits, trained under the mask",
-        "graphs, trained under the mask",
-        "four digits, masked afterwards",
-    )
-    for axis, words in zip(axes[0], titles):
+    figure, axes = look.panels(1, 3, width=10.0, height=4.4, width_ratios=[1, 1, 1.2])
+    palette, drawn = {WORDS[name]: colour for name, colour in COLOURS.items()}, []
+    for axis, (panel, some, words, title) in zip(axes[0], panels):
+        some = some.assign(panel=panel, control=some["sees"], trained=some["method"].map(WORDS), value=some["last"])
+        drawn.append(frame.at(some, trained=[*palette]))
+        dots(axis, drawn[-1], words, "trained", palette)
         axis.set(xlabel="right held-out answers (%)", xlim=(0, 102))
-        axis.set_title(words, fontsize="medium")
+        axis.set_title(title, fontsize="medium")
     for axis in axes[0, 1:]:
         axis.get_legend().remove()
-    columns = ["panel", "control", "trained", "seed", "value"]
-    every = pd.concat([*trained.values(), less])
-    return Shown(figure, every[columns].rename(columns={"control": "sees"}), finding)
+    return Shown(figure, pd.concat(drawn)[["panel", "sees", "trained", "seed", "value"]], finding)
 
 
 def budgets(rows: pd.DataFrame, finding: str) -> Shown:
@@ -147,17 +129,16 @@ def budgets(rows: pd.DataFrame, finding: str) -> Shown:
 
 def edit_table(answers: pd.DataFrame) -> pd.DataFrame:
     """Tabulate what follows each edit of `EDITS`: answers that follow an exchanged thought, or right ones (%)."""
-    mean = lambda values: show.mean_of(values.dropna()) if values.notna().any() else ""
-    ends = {"computed again": "", "kept": ", kept"}
-    columns = {f"{WORDS['csft']}, {how}": (NUMBERS, "csft", end) for how, end in ends.items()}
-    columns |= {WORDS[cell]: (NUMBERS, cell, "") for cell in ("discrete", "coconut")}
-    columns[f"{WORDS['csft']} on graphs"] = (GRAPHS, "csft", "")
-    table = []
-    for edit, words in EDITS.items():
-        column = "follows" if edit.startswith("swap") else "right"
-        found = {
-            name: mean(frame.at(answers, told=told, control=cell, edit=edit + end)[column])
-            for name, (told, cell, end) in columns.items()
-        }
-        table.append({"edit": words, "answers": {"follows": "follow it", "right": "right"}[column], **found})
-    return pd.DataFrame(table)
+    swapped = answers["edit"].str.startswith("swap")
+    answers = answers.assign(shown=answers["follows"].where(swapped, answers["right"]))
+    after = lambda told, cell, end="": [*by_edit(answers, told, cell, "shown").reindex([edit + end for edit in EDITS])]
+    columns = {
+        "edit": EDITS.values(),
+        "answers": ["follow it" if edit.startswith("swap") else "right" for edit in EDITS],
+        "CSFT, computed again": after(NUMBERS, "csft"),
+        "CSFT, kept": after(NUMBERS, "csft", ", kept"),
+        "discrete CoT": after(NUMBERS, "discrete"),
+        "COCONUT": after(NUMBERS, "coconut"),
+        "CSFT on graphs": after(GRAPHS, "csft"),
+    }
+    return pd.DataFrame(columns).fillna("")

@@ -6,7 +6,7 @@ with the predictions (`predictions.csv`).
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cot2lib.runs import Taught
 from cot2lib.specs import Run, RunSpec
@@ -100,27 +100,22 @@ def name(control: str) -> str:
     return f"{told.labels} | {told.fed}"
 
 
-def one_more(task: MNNS, inputs: int | None = None) -> MNNS:
-    """Return the task of one digit more, with digits small enough for a task's vocabulary."""
-    length = task.length + 1
-    return MNNS(task.low, task.bound // length, length, inputs=inputs, max_sum=task.bound)
-
-
 def trained(profile: str) -> Mapping[tuple[str, str], Sequence[Run]]:
     """Return runs by task and control; by the authors' recipe, `MAIN` on numbers with five seeds."""
     if profile == "paper":
-        return {(NUMBERS, name): numbers(name, FIVE, profile) for name in MAIN}
-    found = {(NUMBERS, name): numbers(name) for name in CONTROLS}
-    return found | {(GRAPHS, name): graphs(name) for name in ON_GRAPHS}
+        return {(NUMBERS, name): numbers(CONTROLS[name], FIVE, profile) for name in MAIN}
+    found = {(NUMBERS, name): numbers(control) for name, control in CONTROLS.items()}
+    return found | {(GRAPHS, name): graphs(CONTROLS[name]) for name in ON_GRAPHS}
 
 
-def numbers(name: str, seeds: Sequence[int] = SEEDS, profile: str = "quick", digits: int = 4) -> list[Run]:
-    """Return the runs of a control on digits from 1 to 9: d = 32.
+def numbers(
+    control: Control, seeds: Sequence[int] = SEEDS, profile: str = "quick", digits: int = 4, **options
+) -> list[Run]:
+    """Return the runs of a control on digits from 1 to 9; `options` are those of `cot2lib.spec`, d = 32 without them.
 
     Every number of digits takes the same number of steps, on all inputs or `INPUTS` of them.
     """
-    control = CONTROLS[name]
-    options: dict[str, Any] = dict(task=control.task, d_model=32, layers=control.layers, heads=min(control.layers, 4))
+    options |= dict(task=control.task, layers=control.layers, heads=min(control.layers, 4))
     options |= dict(self_fed_from=0.0) if control.self_fed else {}
     made = [_with(control, spec(control.method, profile, seed=seed, **options), profile) for seed in seeds]
     if digits != 4:
@@ -129,10 +124,9 @@ def numbers(name: str, seeds: Sequence[int] = SEEDS, profile: str = "quick", dig
     return [grpo(run, profile) for run in made] if control.rewarded else made
 
 
-def graphs(name: str) -> list[Run]:
+def graphs(control: Control, seeds: Sequence[int] = FIVE, **options) -> list[Run]:
     """Return the runs of a control on graphs of at most 19 names, drawn anew at every visit: d = 32."""
-    control = CONTROLS[name]
-    made = [_with(control, placed(control.method, seed)) for seed in FIVE]
+    made = [_with(control, placed(control.method, seed, **options)) for seed in seeds]
     return [grpo(run) for run in made] if control.rewarded else made
 
 
@@ -148,8 +142,13 @@ def own_rule(run: Run) -> Rule:
     return Discrete() if fed in (PATH, FreshPath(), DrawnState()) or isinstance(fed, Taught) else run.thought
 
 
+def by_own_rule(some: Sequence[Run]) -> list[Run]:
+    """Return the same runs, evaluated by their `own_rule`."""
+    return [replace(run, thought=own_rule(run)) for run in some]
+
+
 def _with(control: Control, run: RunSpec, profile: str = "quick") -> RunSpec:
-    teachers = [] if control.teacher is None else numbers(control.teacher, [run.seed], profile)
+    teachers = [] if control.teacher is None else numbers(CONTROLS[control.teacher], [run.seed], profile)
     targets = Taught(*teachers) if teachers else control.targets
     return replace(run, supervision=replace(run.supervision, targets=targets, scoring=control.scoring))
 
@@ -157,21 +156,15 @@ def _with(control: Control, run: RunSpec, profile: str = "quick") -> RunSpec:
 def grown(seeds: Sequence[int] = FIVE) -> Mapping[tuple[int, str], Sequence[Run]]:
     """Return runs by number of digits and control, each evaluated by its `own_rule`."""
     places = [(digits, name) for digits in DIGITS for name in GROWING]
-    made = {(digits, name): numbers(name, seeds, digits=digits) for digits, name in places}
-    return {place: [replace(run, thought=own_rule(run)) for run in some] for place, some in made.items()}
+    return {(digits, name): by_own_rule(numbers(CONTROLS[name], seeds, digits=digits)) for digits, name in places}
 
 
 def every(profile: str) -> list[Run]:
-    """Return all these runs, each once."""
-    longer = [run for some in grown().values() for run in some] if profile == "quick" else []
-    return list(dict.fromkeys([*(run for some in trained(profile).values() for run in some), *longer]))
+    """Return all these runs."""
+    known = [*trained(profile).values(), *(grown().values() if profile == "quick" else ())]
+    return [run for some in known for run in some]
 
 
 def thinking(profile: str) -> list[Run]:
     """Return the runs of `trained` that have thoughts to edit."""
-    return [run for some in trained(profile).values() for run in some if has_thoughts(run)]
-
-
-def has_thoughts(run: Run) -> bool:
-    """Say whether a run thinks before it answers."""
-    return run.supervision.every is not None
+    return [run for some in trained(profile).values() for run in some if run.supervision.every is not None]

@@ -5,18 +5,14 @@ what is not usual about it: "csft strict B=8 d=16".
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
 
 from cot2lib.locality import Sees
-from cot2lib.specs import Run, RunSpec
-from cot2lib.specs.profiles import grpo, spec
-from cot2lib.study.controls.runs import GRAPHS, INPUTS, NUMBERS
-from cot2lib.study.graph_runs import placed
-from cot2lib.targets import FreshPath, PathAhead, Targets
-from cot2lib.tasks import MNNS
-from cot2lib.thoughts import Discrete
+from cot2lib.specs import Run
+from cot2lib.study.controls import runs as controls
+from cot2lib.study.controls.runs import CONTROLS, GRAPHS, NUMBERS, Control
+from cot2lib.targets import PathAhead
 
 SEEDS = tuple(range(72, 82))  # on numbers
 FIVE = SEEDS[:5]  # on other lengths, and by the authors' recipe
@@ -25,13 +21,13 @@ FORMS: tuple[Sees, ...] = ("all", "local", "strict")
 D_MODELS = (8, 16, 24, 32)
 BUDGETS = (2, 4, 8, 16)
 DIGITS = (3, 5, 6)  # besides four
-TARGETS: Mapping[str, Targets] = {"fresh-path": FreshPath(), "mux": PathAhead()}
 ARROW = "csft-arrow"  # whose prompt ends in the arrow by the authors' recipe, too
+METHODS = {**CONTROLS, ARROW: CONTROLS["csft"], "mux": Control("the path ahead", "the same", PathAhead())}
 EDITED = ("csft", "fresh-path", "discrete", "coconut", "csft-reward")  # with everything in sight
 
 
 class Cell(NamedTuple):
-    """Runs that differ by seed alone: a method, what its steps see, and its size."""
+    """Runs that differ by seed alone: one of `METHODS`, what its steps see, and its size."""
 
     method: str
     sees: Sees = "all"
@@ -58,37 +54,18 @@ def cells() -> Iterator[Cell]:
 
 def numbers(cell: Cell, profile: str = "quick") -> list[Run]:
     """Return the runs of a cell, ten seeds by the quick recipe at four digits, else five."""
-    task = MNNS() if cell.digits == 4 else MNNS(length=cell.digits, inputs=min(INPUTS, 9**cell.digits))
     seeds = SEEDS if profile == "quick" and cell.digits == 4 else FIVE
-    made = [_number(cell, profile, seed) for seed in seeds]
-    if cell.digits != 4:
-        made = [replace(run, task=task) for run in made]  # as many steps as for four digits
-    return [grpo(run, profile) for run in made] if cell.method == "csft-reward" else made
+    budget, arrow = cell.budget if cell.budget < 16 else None, True if cell.method == ARROW else None
+    shown = dict(d_model=cell.d_model, sees=cell.sees, budget=budget, arrow=arrow)
+    return controls.by_own_rule(controls.numbers(METHODS[cell.method], seeds, profile, cell.digits, **shown))
 
 
-def _number(cell: Cell, profile: str, seed: int) -> RunSpec:
-    method = cell.method if cell.method in ("discrete", "coconut") else "cot2"
-    budget = cell.budget if method == "cot2" and cell.budget < 16 else None
-    arrow = True if cell.method == ARROW else None
-    run = spec(method, profile, d_model=cell.d_model, budget=budget, sees=cell.sees, arrow=arrow, seed=seed)
-    return _taught(run, cell.method)
-
-
-def _taught(run: RunSpec, method: str) -> RunSpec:
-    """Give a run the targets of a control; what was fed single tokens feeds itself its likeliest one."""
-    if method not in TARGETS:
-        return run
-    thought = Discrete() if method == "fresh-path" else run.thought
-    return replace(run, thought=thought, supervision=replace(run.supervision, targets=TARGETS[method]))
-
-
-def graphs(method: str, **shown) -> list[RunSpec]:
+def graphs(method: str, **shown) -> list[Run]:
     """Return the runs of a method on graphs of at most 19 names, drawn anew at every visit: d = 32."""
-    kind = "discrete" if method == "discrete" else "cot2"
-    return [_taught(placed(kind, seed, **shown), method) for seed in ON_GRAPHS]
+    return controls.by_own_rule(controls.graphs(METHODS[method], ON_GRAPHS, **shown))
 
 
-def hops() -> Mapping[str, Sequence[RunSpec]]:
+def hops() -> Mapping[str, Sequence[Run]]:
     """Return the runs on graphs by what their steps see, by cell; all prompts have the arrow."""
     cells = [Cell(method, sees) for sees, method in product(FORMS, ("csft", "discrete", "fresh-path"))]
     return {str(cell): graphs(cell.method, sees=cell.sees, arrow=True) for cell in cells}
@@ -100,10 +77,10 @@ def trained(profile: str) -> Mapping[tuple[str, str], Sequence[Run]]:
     The authors' CoT2 has no arrow, which a mask needs. So two controls have the arrow and see everything.
     """
     if profile == "paper":
-        asked = [Cell(method, sees) for method in ("csft", "discrete") for sees in ("all", "strict")]
-        asked += [Cell("csft", "all", 16), Cell(ARROW, "all", 16), Cell(ARROW, "all", 16, 8)]
-        asked.append(Cell("csft", "strict", 16))
-        return {(NUMBERS, str(cell)): numbers(cell, profile) for cell in asked}
+        some = [Cell(method, sees) for method in ("csft", "discrete") for sees in ("all", "strict")]
+        some += [Cell("csft", d_model=16), Cell("csft", "strict", d_model=16)]
+        some += [Cell(ARROW, d_model=16), Cell(ARROW, d_model=16, budget=8)]
+        return {(NUMBERS, str(cell)): numbers(cell, profile) for cell in some}
     found = {(NUMBERS, str(cell)): numbers(cell) for cell in cells()}
     return found | {(GRAPHS, method): graphs(method) for method in ("csft", "discrete", "mux")}
 
@@ -117,8 +94,8 @@ def asked(profile: str) -> list[Run]:
 
 
 def every(profile: str) -> list[Run]:
-    """Return all runs of `trained`, each once."""
-    return list(dict.fromkeys(run for some in trained(profile).values() for run in some))
+    """Return all runs of `trained`."""
+    return [run for some in trained(profile).values() for run in some]
 
 
 def every_hop(profile: str) -> list[Run]:

@@ -7,13 +7,12 @@ import networkx
 import numpy as np
 import pandas as pd
 
-from cot2lib.specs.profiles import PROFILES
 from cot2lib.study import frame, graph_runs, graphs, look, show
 from cot2lib.study.frame import called
 from cot2lib.study.graph_tests import TEST_SEED
 from cot2lib.study.look import Shown, panels
 from cot2lib.study.prosqa import questions
-from cot2lib.study.prosqa.runs import chosen, whole
+from cot2lib.study.prosqa.runs import whole
 from cot2lib.study.report import PERCENT
 from cot2lib.study.series import BLUE, GREEN, GREY, ORANGE, YELLOW
 from cot2lib.tasks import ProsQA
@@ -28,11 +27,6 @@ USED = (*questions.RULES, questions.BEFORE, questions.MOVED, questions.IDLE, *qu
 # Models of all hops
 
 
-def tested(seeds: Sequence[int]) -> pd.DataFrame:
-    """Return answers and thoughts (%) of models of all hops: a row for each run, test and number of hops."""
-    return graphs.tested("questions", chosen(seeds))
-
-
 def answers(rows: pd.DataFrame) -> pd.DataFrame:
     """Return right answers (%) to published questions with drawn names, by run and by `questions` (hops, or all)."""
     known = frame.at(rows, test=questions.PUBLISHED, asked="fresh")
@@ -40,11 +34,7 @@ def answers(rows: pd.DataFrame) -> pd.DataFrame:
     weighed = known.assign(strict=known["strict"] * known["inputs"]).groupby(by, observed=True)[["strict", "inputs"]]
     whole = weighed.sum().reset_index().assign(strict=lambda sums: sums["strict"] / sums["inputs"], questions=ALL)
     found = pd.concat([known.assign(questions=known["hops"].map("{:g} hops".format)), whole], ignore_index=True)
-    order = frame.ordered
-    return found.assign(
-        questions=order(found["questions"], [*sorted(set(found["questions"]) - {ALL}), ALL]),
-        method=order(found["method"], frame.ORDER["method"]),
-    )
+    return found.assign(questions=frame.ordered(found["questions"], sorted(found["questions"].unique())))  # all: last
 
 
 def by_hops(rows: pd.DataFrame) -> Shown:
@@ -90,16 +80,13 @@ def used(rows: pd.DataFrame) -> pd.DataFrame:
 # Four hops
 
 
-def four_hops(seeds: Sequence[int], age_seeds: Sequence[int]) -> tuple[graphs.Requests, ...]:
-    """Return runs on graphs of at most 19 names by recipe: by naming, over dimensions, and each method by its own best
-    choice. Runs by the authors' recipe with ages as names have more seeds."""
-    named = {name: graph_runs.naming(name, seeds) for name in PROFILES}
-    widths = {name: graph_runs.dimension(name, seeds) for name in PROFILES}
-    for some in (named, widths):
-        seven = graph_runs.naming("paper", age_seeds[: len(graph_runs.SEVEN)], graph_runs.BOTH, ("age",))
-        some["paper"] = list(dict.fromkeys([*some["paper"], *seven]))
-    bare = list(dict.fromkeys([*graph_runs.bare(seeds), *graph_runs.bare_by_age(age_seeds)]))
-    return named | {graphs.BARE: bare}, widths, {"quick": graph_runs.chosen(seeds)}
+def four_hops(seeds: Sequence[int], age_seeds: Sequence[int]) -> tuple[graphs.Requests, graphs.Requests]:
+    """Return runs on graphs of at most 19 names by recipe: by naming, and over dimensions. Runs by the authors' recipe
+    with ages as names have more seeds."""
+    seven = graph_runs.dimension("paper", age_seeds[: len(graph_runs.SEVEN)], (32,))
+    named = {"paper": graph_runs.naming("paper", seeds) + seven, "quick": graph_runs.naming("quick", seeds)}
+    widths = {"paper": graph_runs.dimension("paper", seeds) + seven, "quick": graph_runs.dimension("quick", seeds)}
+    return named | {graphs.BARE: graph_runs.bare(seeds) + graph_runs.bare_by_age(age_seeds)}, widths
 
 
 def question(row: int, seed: int) -> Shown:
@@ -112,10 +99,7 @@ def question(row: int, seed: int) -> Shown:
     graph = networkx.DiGraph(edges)
     places, root, (target, other) = by_layers(graph), int(task.root[row]), task.options[row].tolist()
     asked = {root: ("root", YELLOW), target: ("reached leaf", GREEN), other: ("other leaf", ORANGE)}
-    columns = min(2, len(thoughts))
-    figure, axes = panels(-(-len(thoughts) // columns), columns, width=3.7 * columns, height=3.6)
-    for axis in axes.flat[len(thoughts) :]:
-        axis.remove()
+    figure, axes = panels(2, 2, width=7.4, height=3.6)
     for hop, (axis, thought) in enumerate(zip(axes.flat, thoughts), start=1):
         for start, end in graph.edges:
             arrow = dict(arrowstyle="-|>", color="#bdbdbd", linewidth=0.8, shrinkA=3, shrinkB=4)

@@ -5,7 +5,7 @@ trained model on the published validation file and on generated questions: by ho
 answer them, with one edge moved (`cot2lib.tasks.variants`), and with added leaves that are no options.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -18,12 +18,11 @@ from jaxtyping import Float
 from cot2lib import runs
 from cot2lib.errors import SpecError
 from cot2lib.kit import timing
-from cot2lib.model import GPT2Stack
 from cot2lib.specs import RunSpec, by_shape
 from cot2lib.study.graph_tests import TEST_SEED, Rows, answered, by_question, summed
-from cot2lib.study.prosqa.runs import evenly_mixed, with_weights
+from cot2lib.study.prosqa.runs import with_weights
 from cot2lib.tasks import ProsQA
-from cot2lib.tasks.prosqa import fetch, published
+from cot2lib.tasks.prosqa import FEWEST_HOPS, fetch, published
 from cot2lib.tasks.reachability import MOST_HOPS, NAMINGS
 from cot2lib.tasks.variants import INPUTS, LEAVES, Distracted, Rewritten, ancestors, can_be_rewritten, depths, has_room
 
@@ -95,31 +94,26 @@ def measure(specs: Sequence[RunSpec]) -> pd.DataFrame:
     columns are those in `cot2lib.study.graph_tests.by_question`, means over `inputs` questions. RecordError if the
     weights of one are not here.
     """
-    return pd.concat(_tests(runs.load_stack(specs, missing="error"), specs), ignore_index=True)
-
-
-def _tests(stack: GPT2Stack, specs: Sequence[RunSpec]) -> Iterator[pd.DataFrame]:
-    ask = partial(by_question, stack, specs)
+    ask, parts = partial(by_question, runs.load_stack(specs, missing="error"), specs), []
     for naming in NAMINGS[::2]:  # ages, as they are published, and fresh names
         task = published(published_file(), naming=naming, padding_counts=True, waiting=MOST_HOPS)
         each = ask(task, torch.arange(task.size))
-        yield summed(each, test=PUBLISHED, asked=naming, hops=each["hops"])
+        parts.append(summed(each, test=PUBLISHED, asked=naming, hops=each["hops"]))
     unseen = generated(specs[0].task)
     each = ask(unseen, torch.arange(unseen.size))
-    yield summed(each, test=GENERATED, asked=unseen.naming, hops=each["hops"])
+    parts.append(summed(each, test=GENERATED, asked=unseen.naming, hops=each["hops"]))
     for names in (by_depth(unseen), rules(unseen)):
-        yield summed(each, test=[names[question] for question in each["question"]], asked=unseen.naming)
-    for names, variants in ((DISTRACTED, leaves(unseen)), ((BEFORE, MOVED, IDLE), moves(unseen))):
-        rows, *others = variants
-        parts = [each[each["question"].isin(rows.tolist())], *(ask(task, rows) for task in others)]
-        for name, part in zip(names, parts):
-            yield summed(part, test=name, asked=unseen.naming)
+        parts.append(summed(each, test=[names[question] for question in each["question"]], asked=unseen.naming))
+    for names, (rows, *others) in ((DISTRACTED, leaves(unseen)), ((BEFORE, MOVED, IDLE), moves(unseen))):
+        tests = [each[each["question"].isin(rows.tolist())], *(ask(task, rows) for task in others)]
+        parts += [summed(part, test=name, asked=unseen.naming) for name, part in zip(names, tests)]
+    return pd.concat(parts, ignore_index=True)
 
 
 def generated(task: ProsQA) -> ProsQA:
     """Return unseen graphs like a task's, `INPUTS` for each number of hops that it has thoughts for."""
-    even = evenly_mixed(task.steps - 1)
-    return replace(task, inputs=len(even) * INPUTS, mixture=even, seed=TEST_SEED)
+    kinds = task.steps - FEWEST_HOPS  # numbers of hops
+    return replace(task, inputs=kinds * INPUTS, mixture=(1 / kinds,) * kinds, seed=TEST_SEED)
 
 
 def by_depth(task: ProsQA) -> list[str]:
