@@ -279,37 +279,19 @@ class Fact(Kind):
         return self.said.format(describe(row.last, np.nan, np.nan))
 
 
-class Verdict(NamedTuple):
-    """Whether a statement holds as printed, and as corrected under a `condition`, which is read after "holds if"."""
-
-    printed: bool
-    corrected: bool = False
-    condition: str = ""
-
-    @property
-    def text(self) -> str:
-        """The verdict in words: `holds`, `holds if ...` or `refuted`."""
-        if self.printed:
-            return "holds"
-        return f"holds if {self.condition}" if self.corrected else "refuted"
-
-
 @dataclass(frozen=True)
 class Statement(Kind):
-    """A statement of the paper that computation settles: `check` decides it as printed and as corrected.
+    """A statement of the paper that computation settles: `check` gives the verdict.
 
-    `test` is the file whose tests fail if the verdict is wrong; `vacuous` says why what holds says nothing, or "".
+    `test` is the file whose tests fail if the verdict is wrong.
     """
 
-    check: Callable[[], Verdict]
+    check: Callable[[], str]
     test: str
-    vacuous: Callable[[], str] = str
 
     @cached_property
     def verdict(self) -> str:
-        """`holds`, `holds vacuously: ...`, `holds if ...` or `refuted`."""
-        found, empty = self.check().text, self.vacuous()
-        return f"holds vacuously: {empty}" if found == "holds" and empty else found
+        return self.check()
 
     def row(self, claim: str, profile: str, read: Read) -> dict:
         return {"seeds": 0, "verdict": self.verdict, "command": f"pytest {self.test}"}
