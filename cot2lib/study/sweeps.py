@@ -244,9 +244,14 @@ def distinct(*parts: Sequence[Run]) -> list[Run]:
 # The runs of each chapter, as `cot2 run` and the records have them
 
 
+def function(where: str) -> Callable:
+    """A function of the study, as "module:name"; its module may import this one."""
+    return resolve_name(f"cot2lib.study.{where}")
+
+
 def listed(where: str) -> Callable[[str], Sequence[Run]]:
-    """A function of the study that lists a profile's runs where no grid can; its module may import this one."""
-    return lambda profile: resolve_name(f"cot2lib.study.{where}")(profile)
+    """A function that lists a profile's runs where no grid can."""
+    return lambda profile: function(where)(profile)
 
 
 class Chapter(NamedTuple):
@@ -302,7 +307,7 @@ def ships_weights(chapter: str, run: Run) -> bool:
     if chapter == graph_runs.SWEEP:
         return run in graph_runs.looked_into()
     if chapter == "prosqa":
-        return run in resolve_name("cot2lib.study.prosqa.runs").with_weights()
+        return run in function("prosqa.runs:with_weights")()
     if chapter != "csft" or run.method not in ("CoT2", "discrete CoT") or run.seed not in SEEDS:
         return False
     looked_into = run.model.layers == 1 or (run.model.layers == 2 and run.model.d_model == 32)

@@ -57,7 +57,7 @@ def test_ledger_without_records_reads_no_store(nothing_shipped, store, monkeypat
     monkeypatch.setattr(stores, "tables", lambda: pytest.fail("the store was read"))
     rows = ledger.ledger()
     assert tuple(rows.columns) == ledger.COLUMNS and len(rows) == 2 * len(claims())
-    counted = ledger.is_settled(rows)
+    counted = ledger.is_measured(rows)
     assert (rows["seeds"] == 0).all() and not rows.loc[~counted, "last"].notna().any() and counted.any()
     claimed = ~counted & (rows["paper_value"] != "setting only")
     assert rows.loc[claimed, "verdict"].str.startswith("not run: ").all()

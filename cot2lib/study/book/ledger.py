@@ -83,12 +83,7 @@ def rows_of(claim: str, read: Read) -> list[dict]:
 
 def is_measured(rows: pd.DataFrame) -> pd.Series:
     """Whether a row of the ledger rests on runs, on counting or on proof."""
-    return (rows["seeds"] > 0) | is_settled(rows)
-
-
-def is_settled(rows: pd.DataFrame) -> pd.Series:
-    """Whether counting or proof settles a row, so that it is the same under every profile."""
-    return rows["verdict"].str.match("holds|refuted")
+    return (rows["seeds"] > 0) | rows["verdict"].str.match("holds|refuted")
 
 
 def ours(row: tuple) -> str:
