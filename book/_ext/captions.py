@@ -23,12 +23,10 @@ Caption = nodes.caption | nodes.title
 
 @cache
 def badges() -> dict[str, list[index.Badge]]:
-    """Badges by the name of a figure or table."""
     return index.badges(of_records())
 
 
 def complete(app: Sphinx, doctree: nodes.document) -> None:
-    """Complete the figures and tables of a page that has been read."""
     for shown in list(doctree.findall(lambda node: isinstance(node, nodes.figure | nodes.table))):
         caption = next((part for part in shown.children if isinstance(part, Caption)), None)
         name = next((name for name in shown["names"] if name.startswith(("fig-", "tab-"))), "")
@@ -44,7 +42,6 @@ def complete(app: Sphinx, doctree: nodes.document) -> None:
 
 
 def add_badges(app: Sphinx, caption: Caption, made: list[index.Badge]) -> None:
-    """Links to cards at the end of a caption."""
     for badge in made:
         link = addnodes.pending_xref("", refdomain="std", reftype="ref", reftarget=badge.label, refexplicit=True)
         link["refdoc"], link["refwarn"] = app.env.docname, True
@@ -107,12 +104,10 @@ def number_folds(app: Sphinx, doctree: nodes.document, docname: str) -> None:
 
 
 def raw(text: str) -> nodes.raw:
-    """HTML as it stands."""
     return nodes.raw("", text, format="html")
 
 
 def setup(app: Sphinx) -> dict:
-    """Register with Sphinx."""
     app.connect("doctree-read", complete)
     app.connect("doctree-resolved", number_folds)
     return {"version": "1", "parallel_read_safe": True}

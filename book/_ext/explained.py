@@ -12,7 +12,6 @@ TOLD_IN = nodes.section | nodes.list_item  # and not in captions, tables and fol
 
 
 def explain(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    """Explain the first use of each term in a chapter's paragraphs and lists."""
     if not docname.startswith("notebooks/"):
         return
     page = app.builder.get_relative_uri(docname, GLOSSARY)
@@ -41,6 +40,5 @@ def put(paragraph: nodes.paragraph, use: re.Pattern, before: nodes.raw, after: l
 
 
 def setup(app: Sphinx) -> dict:
-    """Register with Sphinx."""
     app.connect("doctree-resolved", explain)
     return {"version": "1", "parallel_read_safe": True}

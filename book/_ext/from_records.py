@@ -90,7 +90,6 @@ class Drawn(SphinxDirective):
     has_content = True
 
     def run(self) -> list[nodes.Node]:
-        """Parse it in place."""
         self.env.note_reread()
         container, caption = nodes.container(), " ".join(self.content)
         if self.name in TABLES:
@@ -107,7 +106,6 @@ class Drawn(SphinxDirective):
 
 
 def fill(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Put cards and numbers into their pages."""
     if docname in FILLED:
         app.env.note_reread()
         source[0] = FILLED[docname](source[0])
@@ -128,7 +126,6 @@ def linked(name, rawtext, text, lineno, inliner, options=None, content=()):
 
 
 def setup(app: Sphinx) -> dict:
-    """Register with Sphinx."""
     for name in [*TABLES, *LINES]:
         app.add_directive(name, Drawn)
     app.connect("source-read", fill)

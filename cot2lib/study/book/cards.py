@@ -100,7 +100,6 @@ def _verdict(words: Words) -> str:
 
 
 def heading(claim: str) -> str:
-    """A claim in a line."""
     return f"{plain(readable(claim))}: {value_text(claim)}"
 
 
