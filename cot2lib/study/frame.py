@@ -45,7 +45,7 @@ def _many(word: str) -> Callable[[int], str]:
 
 NAMES: dict[str, Callable[[object], str]] = {  # of values, where a number alone says too little
     "d_model": "d = {}".format,
-    "budget": lambda budget: "every trajectory" if budget == float("inf") else f"B = {budget}",
+    "budget": lambda budget: "every trajectory" if budget == float("inf") else f"B = {budget:g}",
     "k": "K = {}".format,
     "tries": "k = {}".format,
     "temperature": "T = {:g}".format,

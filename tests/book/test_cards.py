@@ -90,10 +90,8 @@ def test_card_says_the_numbers_of_its_rows(rows, read, made):
         assert card.count("<circle") == sum(len(one.values) for one in shown), row.id
         if number := kind.number():
             ends = map(float, re.search(r"interval for .*? is (-?[\d.]+) to (-?[\d.]+) \S+, if runs", card).groups())
-            within = (-np.inf, np.inf) if number.since else (0.0, number.top)
-            assert list(ends) == pytest.approx(
-                list(np.clip([row.predicted_low, row.predicted_high], *within)), abs=0.051
-            )
+            within = np.clip([row.predicted_low, row.predicted_high], 0.0, number.top)
+            assert list(ends) == pytest.approx(list(within), abs=0.051)
         runs = [rows for one in lines for rows in one.runs]
         if runs and all({"id", "hours"} <= set(some) for some in runs):
             took = dict(pair for some in runs for pair in zip(some["id"], some["hours"]))

@@ -123,8 +123,7 @@ def _judged(row: tuple) -> str:
         return ""
     number, said = KINDS[row.id].number(), []
     if pd.notna(row.predicted_low):
-        reach = (-np.inf, np.inf) if number.since else (0.0, number.top)
-        low, high = np.clip([row.predicted_low, row.predicted_high], *reach)
+        low, high = np.clip([row.predicted_low, row.predicted_high], 0.0, number.top)
         taken = f"the mean of {number.paper_runs} runs" if number.paper_runs > 1 else "one run"
         said.append(
             f"The 95 % prediction interval for {taken} is {low:.{number.unit.digits}f} to "

@@ -22,7 +22,7 @@ SAID: dict[str, Callable[[object], str]] = {
     "method": str,
     "layers": NAMES["layers"],
     "d_model": NAMES["d_model"],
-    "budget": lambda budget: "every trajectory" if budget == np.inf else f"B = {budget:g}",
+    "budget": NAMES["budget"],
     "tokens": lambda count: f"{NAMES['tokens'](count)} scored",
     "fed": NAMES["fed"],
     "sampler": str,
@@ -112,15 +112,15 @@ class Direction(Compared):
 
     def judged(self, gaps: Sequence[pd.Series], names: Callable[[], list[str]]) -> tuple[str, pd.Series]:
         """The verdict, which names cells that alone are significant, and those with an interval below zero."""
-        intervals, verdict = [mean_interval(gap) for gap in gaps], rules.direction_verdict(gaps, self.unit)
+        verdict = rules.direction_verdict(gaps, self.unit)
         sure = rules.significant(gaps) if verdict == rules.PART else [False] * len(gaps)
-        turned = [interval.high < 0 for interval in intervals]
+        turned = [mean_interval(gap).high < 0 for gap in gaps]
         known = names() if any(sure) or any(turned) else []
         named = lambda chosen: " and for ".join(label for label, one in zip(known, chosen) if one)
         below = "and the interval is below zero for "
         notes = {"significant for ": named(sure), below: named(turned), "if ": self.given}
         said = ", ".join(word + note for word, note in notes.items() if note)
-        return noted(verdict, said), gaps[min(range(len(gaps)), key=lambda place: intervals[place].low)]
+        return noted(verdict, said), min(gaps, key=lambda gap: mean_interval(gap).low)
 
 
 @dataclass(frozen=True)
