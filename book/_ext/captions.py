@@ -14,6 +14,8 @@ from sphinx.application import Sphinx
 
 from cot2lib.study.book import index
 from cot2lib.study.book.ledger import of_records
+from cot2lib.study.book.overview import MARKS
+from cot2lib.study.judge import DEPENDS
 
 MOST_ROWS, MOST_COLUMNS = 20, 6
 STAYS = "tag_open", "open", "dropdown", "sd-dropdown"  # where a large table stays as it is
@@ -46,7 +48,8 @@ def add_badges(app: Sphinx, caption: Caption, made: list[index.Badge]) -> None:
         link = addnodes.pending_xref("", refdomain="std", reftype="ref", reftarget=badge.label, refexplicit=True)
         link["refdoc"], link["refwarn"] = app.env.docname, True
         link += nodes.inline("", badge.words)
-        marked = nodes.inline("", "", link, classes=["verdict", f"verdict-{badge.group.replace(' ', '-')}"])
+        mark = MARKS.get(badge.group, MARKS[DEPENDS])  # mixed verdicts have no mark of their own
+        marked = nodes.inline("", "", nodes.Text(f"{mark}\N{NO-BREAK SPACE}"), link, classes=["verdict"])
         caption += [nodes.Text(" "), marked]
 
 
