@@ -324,7 +324,7 @@ def where(specs: Sequence[Run | LanguageRun], conditions: Sequence[str]) -> list
     columns = {spec: spec.columns() for spec in specs}
     for condition in conditions:
         name, equals, value = condition.partition("=")
-        known = list(columns[specs[0]])
+        known = list(dict.fromkeys(field for spec in specs for field in columns[spec]))
         if not equals or name not in known:
             raise SpecError(f"condition {condition!r}: write FIELD=VALUE with a field of {', '.join(known)}.")
         left = [spec for spec in specs if str(columns[spec].get(name)) == value]
