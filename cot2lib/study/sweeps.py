@@ -20,7 +20,7 @@ from cot2lib.llm.settings import LanguageRun
 from cot2lib.specs import GRPOSpec, Run, RunSpec, profiles
 from cot2lib.specs.profiles import SEEDS, TEN, TWENTY, grpo, spec
 from cot2lib.study import graph_runs
-from cot2lib.study.graph_runs import BY_AGE, REACHED
+from cot2lib.study.graph_runs import BOTH, BY_AGE, REACHED
 from cot2lib.tasks import MNNS, ProsQA
 from cot2lib.thoughts import MTS, Dirichlet, Rule
 
@@ -39,7 +39,6 @@ FIVE_DIGITS = ((5, 13), (11, 19))
 USUAL = "as usual"  # what nothing is changed about
 SPLIT = SEEDS[0]  # of the paper's single runs, whose accuracies are whole numbers of its held-out inputs
 
-BOTH = ("cot2", "discrete")
 FIVE = [MNNS(low, high, 5) for low, high in FIVE_DIGITS]
 START = dict(profile="paper", method="discrete", d_model=24, layers=1)  # of policy gradients on sums
 RATES = {  # of single sweeps of policy gradients on sums

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from cot2lib.metrics import prediction_interval
 from cot2lib.study.book import cards, ledger
+from cot2lib.study.claims.kinds import Number
 from cot2lib.study.judge import (
     FEWEST_SEEDS,
     GROUPS,
@@ -304,9 +305,13 @@ def of_one_run(known, read):
     """Numbers that the paper took from one run: the claim, its row and its runs."""
     found = []
     for claim, row in known[known["seeds"] >= FEWEST_SEEDS].iterrows():
-        number = ledger.KINDS[claim].number()
-        if number and number.paper_runs == 1 and not re.match("refuted|not tested|did not learn", row.verdict):
-            (line,) = ledger.KINDS[claim].drawn(claim, "paper", read)
+        number = ledger.KINDS[claim]
+        if (
+            isinstance(number, Number)
+            and number.paper_runs == 1
+            and not re.match("refuted|not tested|did not learn", row.verdict)
+        ):
+            (line,) = number.drawn(claim, "paper", read)
             found.append((claim, row, line))
     return found
 

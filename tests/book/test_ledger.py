@@ -14,7 +14,7 @@ from cot2lib.specs.profiles import PROFILES, TWENTY
 from cot2lib.study import measured, policies, sweeps
 from cot2lib.study.book import index, ledger
 from cot2lib.study.book.ledger import KINDS, STATEMENTS
-from cot2lib.study.claims.kinds import OfRuns
+from cot2lib.study.claims.kinds import Number, OfRuns
 from cot2lib.study.printed import claims
 
 ROOT = Path(__file__).parents[2]
@@ -90,8 +90,7 @@ MEANT = {  # by a part of a claim's id: the column of its runs, and which value
 def test_numbers_stand_on_the_runs_that_their_ids_name(profile, read):
     seen = set()
     for claim, kind in KINDS.items():
-        number = kind.number()
-        runs_of = read(number.query, profile) if number else pd.DataFrame()
+        runs_of = read(kind.query, profile) if isinstance(kind, Number) else pd.DataFrame()
         for pattern, column in MEANT.items():
             named = re.search(pattern, claim)
             if named and column in runs_of and not claim.endswith("-sft"):

@@ -15,7 +15,7 @@ from cot2lib.metrics import mean_interval
 from cot2lib.study import judge
 from cot2lib.study.book import index
 from cot2lib.study.book.ledger import KINDS, OF_SERIES, profile_of, reading_records
-from cot2lib.study.claims.kinds import SETTLED, Drawn, OfRuns
+from cot2lib.study.claims.kinds import SETTLED, Drawn, Number, OfRuns
 from cot2lib.study.claims.queries import Read
 from cot2lib.study.judge import AGREES, DEPENDS, DIFFERS, UNDECIDED, UNTESTED, Words, group, in_words
 from cot2lib.study.look import Shown
@@ -119,9 +119,9 @@ def _ours(row: tuple) -> str:
 
 def _judged(row: tuple) -> str:
     """What a number is judged by besides its mean, in words; "" for other claims."""
-    if pd.isna(row.difference):
+    number, said = KINDS[row.id], []
+    if not isinstance(number, Number) or pd.isna(row.difference):
         return ""
-    number, said = KINDS[row.id].number(), []
     if pd.notna(row.predicted_low):
         low, high = np.clip([row.predicted_low, row.predicted_high], 0.0, number.top)
         taken = f"the mean of {number.paper_runs} runs" if number.paper_runs > 1 else "one run"
@@ -164,10 +164,10 @@ def _defined(claim: str) -> str:
 def hangs_on(claim: str, verdict: str, lines: list[Drawn], read: Read) -> list[str]:
     """What the verdict on a claim by runs of the authors' recipe (`lines`) hangs on: single seeds, the margin, and
     runs that end in two groups."""
-    word, number = group(verdict), KINDS[claim].number()
+    word, number = group(verdict), KINDS[claim]
     if not lines or word == UNTESTED or verdict.startswith((judge.REFUTED, judge.UNLEARNT)):
         return []
-    if number is None:
+    if not isinstance(number, Number):
         rest = lambda seed: lambda query, profile: read(query, profile).drop(seed, errors="ignore")
         return [_seeds(word, lines, lambda seed: group(KINDS[claim].row(claim, SETTLED, rest(seed))["verdict"]))]
     (line,) = lines

@@ -10,7 +10,7 @@ import pandas as pd
 
 from cot2lib.metrics import by_seed, mean_interval
 from cot2lib.study import judge as rules
-from cot2lib.study.claims.kinds import SETTLED, Drawn, OfRuns, measured, noted, of_profile, scale, span
+from cot2lib.study.claims.kinds import Drawn, OfRuns, measured, noted, scale, span
 from cot2lib.study.claims.queries import Read
 from cot2lib.study.frame import NAMES
 from cot2lib.study.judge import PERCENTS, POINTS, Unit
@@ -145,9 +145,9 @@ class Parts(OfRuns):
     parts: Mapping[str, Direction]
 
     def found(self, claim: str, profile: str, read: Read) -> dict:
-        """The first part's row, and the verdict on all parts as the authors' recipe would have it."""
-        rows = {name: part.row(claim, SETTLED, of_profile(read, profile)) for name, part in self.parts.items()}
-        if not all(row["seeds"] for row in rows.values()):
+        """The first part's row, and the verdict on all parts."""
+        rows = {name: part.found(claim, profile, read) for name, part in self.parts.items()}
+        if not all(rows.values()):
             return {}
         verdict = rules.parts_verdict({name: row["verdict"] for name, row in rows.items()})
         return next(iter(rows.values())) | {"verdict": verdict}
