@@ -1,6 +1,5 @@
 """Write the README's answer, counts and picture from the shipped records: `make results`."""
 
-import sys
 from pathlib import Path
 
 import pandas as pd
@@ -31,5 +30,5 @@ def put(path: Path, text: str) -> None:
 
 
 if __name__ == "__main__":
-    put(Path(sys.argv[1] if len(sys.argv) > 1 else "README.md"), results(of_records()))
+    put(Path("README.md"), results(of_records()))
     PICTURE.write_text(trajectories([2, 1, 4], [1, 8]).svg())

@@ -57,7 +57,7 @@ def collect(trained: set[Run]) -> None:
             if trained & {*sweeps.of_chapter(chapter, profile)}:
                 measured.collect(chapter, profile)
     for name in TABLES:
-        asked = {*measured.TABLES[name].function(measured.TABLES[name].runs)(SETTLED)}
+        asked = {*sweeps.function(measured.TABLES[name].runs)(SETTLED)}
         if asked <= trained and measured.read(name, SETTLED).empty:
             print(f"measuring {name}", flush=True)
             measured.measure(name, SETTLED)

@@ -14,6 +14,8 @@ from sphinx.application import Sphinx
 
 from cot2lib.study.book import index
 from cot2lib.study.book.ledger import of_records
+from cot2lib.study.book.overview import MARKS
+from cot2lib.study.judge import DEPENDS
 
 MOST_ROWS, MOST_COLUMNS = 20, 6
 STAYS = "tag_open", "open", "dropdown", "sd-dropdown"  # where a large table stays as it is
@@ -23,12 +25,10 @@ Caption = nodes.caption | nodes.title
 
 @cache
 def badges() -> dict[str, list[index.Badge]]:
-    """Badges by the name of a figure or table."""
     return index.badges(of_records())
 
 
 def complete(app: Sphinx, doctree: nodes.document) -> None:
-    """Complete the figures and tables of a page that has been read."""
     for shown in list(doctree.findall(lambda node: isinstance(node, nodes.figure | nodes.table))):
         caption = next((part for part in shown.children if isinstance(part, Caption)), None)
         name = next((name for name in shown["names"] if name.startswith(("fig-", "tab-"))), "")
@@ -44,12 +44,12 @@ def complete(app: Sphinx, doctree: nodes.document) -> None:
 
 
 def add_badges(app: Sphinx, caption: Caption, made: list[index.Badge]) -> None:
-    """Links to cards at the end of a caption."""
     for badge in made:
         link = addnodes.pending_xref("", refdomain="std", reftype="ref", reftarget=badge.label, refexplicit=True)
         link["refdoc"], link["refwarn"] = app.env.docname, True
         link += nodes.inline("", badge.words)
-        marked = nodes.inline("", "", link, classes=["verdict", f"verdict-{badge.group.replace(' ', '-')}"])
+        mark = MARKS.get(badge.group, MARKS[DEPENDS])  # mixed verdicts have no mark of their own
+        marked = nodes.inline("", "", nodes.Text(f"{mark}\N{NO-BREAK SPACE}"), link, classes=["verdict"])
         caption += [nodes.Text(" "), marked]
 
 
@@ -107,12 +107,10 @@ def number_folds(app: Sphinx, doctree: nodes.document, docname: str) -> None:
 
 
 def raw(text: str) -> nodes.raw:
-    """HTML as it stands."""
     return nodes.raw("", text, format="html")
 
 
 def setup(app: Sphinx) -> dict:
-    """Register with Sphinx."""
     app.connect("doctree-read", complete)
     app.connect("doctree-resolved", number_folds)
     return {"version": "1", "parallel_read_safe": True}

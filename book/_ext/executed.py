@@ -61,7 +61,6 @@ FACTS = ("device", "python", "torch", "cot2lib", "commit", "date")
 
 
 def setup(app: Sphinx) -> dict:
-    """Register with Sphinx."""
     gc.disable()  # collecting takes a fifth of the build, and most objects stay
     app.connect("source-read", merge_outputs)
     return {"version": "1", "parallel_read_safe": True}

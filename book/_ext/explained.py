@@ -7,12 +7,11 @@ from docutils import nodes
 from sphinx.application import Sphinx
 
 GLOSSARY = "book/notation"
-USES = {"d": r"(?<=dimension )d\b|\bd ?= ?\d+", "B": r"\bB\b", "K": r"\bK\b", "hop": r"\bhops?\b"}  # d may be a digit
+USES = {"d": r"(?<=dimension )d\b|\bd ?= ?\d+", "hop": r"\bhops?\b"}  # not as the term itself: d may be a digit
 TOLD_IN = nodes.section | nodes.list_item  # and not in captions, tables and folds
 
 
 def explain(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    """Explain the first use of each term in a chapter's paragraphs and lists."""
     if not docname.startswith("notebooks/"):
         return
     page = app.builder.get_relative_uri(docname, GLOSSARY)
@@ -22,7 +21,8 @@ def explain(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         options = f'aria-label="{name}" aria-describedby="{at}" popovertarget="{at}" popovertargetaction="show"'
         before, between = raw(f'<span class="explained"><button {options}>'), raw(f'</button><span popover id="{at}">')
         after = [between, *meaning, raw(f' <a href="{page}#{at}">Notation</a></span></span>')]
-        any(put(one, re.compile(USES[name]), before, after) for one in paragraphs)  # until one uses it
+        use = re.compile(USES.get(name, rf"\b{name}\b"))
+        any(put(one, use, before, after) for one in paragraphs)  # until one uses it
 
 
 def put(paragraph: nodes.paragraph, use: re.Pattern, before: nodes.raw, after: list[nodes.Node]) -> bool:
@@ -41,6 +41,5 @@ def put(paragraph: nodes.paragraph, use: re.Pattern, before: nodes.raw, after: l
 
 
 def setup(app: Sphinx) -> dict:
-    """Register with Sphinx."""
     app.connect("doctree-resolved", explain)
     return {"version": "1", "parallel_read_safe": True}

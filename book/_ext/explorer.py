@@ -45,7 +45,6 @@ SHOWN: dict[str, dict[str, RunSpec]] = {
 
 
 def setup(app: Sphinx) -> dict:
-    """Register with Sphinx."""
     app.connect("build-finished", write)
     return {"version": "1", "parallel_read_safe": True}
 
@@ -71,8 +70,6 @@ def described(task: str) -> str:
 
 
 class Mind(NamedTuple):
-    """A trained model."""
-
     name: str
     run: RunSpec
     stack: GPT2Stack

@@ -49,6 +49,5 @@ def size_and_link(app: Sphinx, pagename: str, templatename: str, context: dict, 
 
 
 def setup(app: Sphinx) -> dict:
-    """Register with Sphinx."""
     app.connect("html-page-context", size_and_link, priority=400)
     return {"version": "1", "parallel_read_safe": True}

@@ -90,7 +90,6 @@ class Drawn(SphinxDirective):
     has_content = True
 
     def run(self) -> list[nodes.Node]:
-        """Parse it in place."""
         self.env.note_reread()
         container, caption = nodes.container(), " ".join(self.content)
         if self.name in TABLES:
@@ -107,28 +106,22 @@ class Drawn(SphinxDirective):
 
 
 def fill(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Put cards and numbers into their pages."""
     if docname in FILLED:
         app.env.note_reread()
         source[0] = FILLED[docname](source[0])
 
 
-def revision(options: dict) -> str:
-    """The commit, or the branch of the repository where the commit does not hold the files as they are."""
-    made = commit()
-    return options["repository_branch"] if made == "unknown" or made.endswith("-dirty") else made
-
-
 def linked(name, rawtext, text, lineno, inliner, options=None, content=()):
     """A link to a file of the repository; what follows # is a place in it."""
-    options = inliner.document.settings.env.config.html_theme_options
-    at = f"{options['repository_url']}/blob/{revision(options)}/{text}"
+    options, made = inliner.document.settings.env.config.html_theme_options, commit()
+    if made == "unknown" or made.endswith("-dirty"):  # a commit that does not hold the files as they are
+        made = options["repository_branch"]
+    at = f"{options['repository_url']}/blob/{made}/{text}"
     shown = nodes.literal("", text.partition("#")[0])
     return [nodes.reference(rawtext, "", shown, refuri=at)], []
 
 
 def setup(app: Sphinx) -> dict:
-    """Register with Sphinx."""
     for name in [*TABLES, *LINES]:
         app.add_directive(name, Drawn)
     app.connect("source-read", fill)

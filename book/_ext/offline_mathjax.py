@@ -20,7 +20,6 @@ WIDTH, ROOM = 0.66, 0.65  # em: of a sign, and around a relation, fitted to 900 
 
 
 def setup(app: Sphinx) -> dict:
-    """Register with Sphinx."""
     app.connect("html-page-context", reserve)
     app.connect("html-page-context", drop_thebe, priority=900)
     app.connect("build-finished", copy_mathjax)
@@ -47,7 +46,6 @@ def width(tex: str) -> float:
 
 
 def copy_mathjax(app: Sphinx, error: Exception | None) -> None:
-    """Copy what the pages ask for into `_static/mathjax`."""
     if error or app.builder.format != "html":
         return
     bundle = Path(distribution("sphinx-mathjax-offline").locate_file("sphinx-mathjax-offline/static/mathjax"))

@@ -54,14 +54,10 @@
   let last = ""; // what is drawn: digits that were read, and all of them
   const status = root.querySelector("[role=status]");
 
-  function sharpness() {
-    return Math.round(10 ** Number(field("sharpness").value));
-  }
-
   function update() {
     const digits = digitsIn(field("digits"));
     const step = Number(field("step").value);
-    const c = sharpness();
+    const c = Math.round(10 ** Number(field("sharpness").value));
     field("sharpness").setAttribute("aria-valuetext", String(c));
     root.querySelector(".explorer-value").textContent = c.toLocaleString("en");
     const box = root.querySelector(".explorer-tree");

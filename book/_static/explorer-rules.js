@@ -81,7 +81,7 @@ Object.assign(window.COT2, (function () {
    * @param thoughts how many thoughts there are before the answer
    * @param rule one of the rules' names
    * @param options a seed, K (`k`) or gamma of at least 1, `removed`: tokens that each thought must do without, and
-   *   `given`: weights that are fed at a step in place of the thought
+   *   `given`: weights that are fed at a step as they are
    */
   function respond(asked, thoughts, rule, options = {}) {
     const { seed = 0, removed = [], given = [] } = options;
@@ -91,8 +91,7 @@ Object.assign(window.COT2, (function () {
     let { logits } = asked;
     for (let step = 0; step < thoughts; step++) {
       const alpha = softmax(logits);
-      const gone = removed[step] || [];
-      const weights = given[step] ? without(given[step], gone) : rules[rule](without(alpha, gone), draw, options);
+      const weights = given[step] ?? rules[rule](without(alpha, removed[step] ?? []), draw, options);
       steps.push({ logits, alpha, weights });
       logits = now.logits(now.read(now.mix(weights)));
     }

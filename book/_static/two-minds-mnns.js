@@ -87,7 +87,6 @@
       lines,
       columnName: (step, thoughts) => ["thought 1", "answer"][[0, thoughts].indexOf(step)] ?? String(step + 1),
       nodes: ({ sums }, step) => sums[step].map(token),
-      isState: (id) => sumOf(id) !== null,
       name: (id) => (sumOf(id) === null ? null : signed(sumOf(id))),
       notes: () => [],
     };

@@ -27,7 +27,7 @@
   /** States that a thought lies on, the largest share first. */
   function held(task, made, step) {
     const found = made[step].alpha.map((_, id) => [id, shareOf(made, step, id)]);
-    return found.filter(([id, share]) => share >= LEAST && task.isState(id)).sort((a, b) => b[1] - a[1]);
+    return found.filter(([id, share]) => share >= LEAST && task.name(id) !== null).sort((a, b) => b[1] - a[1]);
   }
 
   /**
@@ -146,7 +146,7 @@
     const said = `${task.name(id)}, ${percent(share)}`;
     const kind = share === 0 ? "gone" : `held${known ? "" : " stray"}${isFaint(share, task) ? " faint" : ""}`;
     const key = task.allAtOnce ? `${at}:${id}` : String(id);
-    const group = element(svg, "g", { class: kind, "data-key": key, "data-id": id, "data-step": at });
+    const group = element(svg, "g", { class: kind, "data-key": key, "data-step": at });
     const [cx, cy] = spot;
     const reach = task.allAtOnce ? NODE : NODE + 5; // sums may lie close to each other
     element(group, "circle", { cx, cy, r: reach, class: "target" }); // so that small discs are easily hit

@@ -46,7 +46,6 @@
       frame,
       lines: ({ edges }) => edges.map(([from, to]) => ({ from, to, arrow: true })),
       nodes: ({ nodes }) => nodes.map(([id]) => id),
-      isState: (id) => names.has(id),
       name: (id) => names.get(id) || null,
       notes,
     };

@@ -144,7 +144,11 @@
       const rule = this.rule.value === "own" ? model.rule : this.rule.value;
       const options = { seed: this.seed, k: number(this.k), gamma: number(this.gamma) };
       const given = [];
-      if (other) given[thoughts - 1] = respond(reader.asked(other), thoughts, rule, options)[thoughts - 1].weights;
+      if (other) {
+        const last = thoughts - 1; // of the other input, without the tokens that are taken out of it here
+        const gone = removed.map((tokens, step) => (step === last ? tokens : []));
+        given[last] = respond(reader.asked(other), thoughts, rule, { ...options, removed: gone })[last].weights;
+      }
       return respond(asked, thoughts, rule, { ...options, removed, given });
     }
 
@@ -218,7 +222,7 @@
       mind.heading.replaceChildren(html("strong", {}, capital(model.label)), html("br", {}), answer);
       mind.told.textContent = this.told(mind);
       const toggle = (at, id) => this.toggle(mind, at, id);
-      const isShown = !task.allAtOnce && step === question.thoughts && task.isState(id);
+      const isShown = !task.allAtOnce && step === question.thoughts && task.name(id) !== null;
       picture(mind.box, { task, question, made, removed, step, answer: isShown ? id : null, radii, toggle });
     }
 

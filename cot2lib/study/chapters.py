@@ -31,6 +31,7 @@ KERNEL = "python3"
 UNBORN = "Kernel didn't respond"  # of one whose port another process took before it did
 REPEATING = {"digits", "others", "live_digits"}  # lists in which a value may stand twice: the digits of one input
 SHOWN = 60  # characters of a value that a message repeats
+MEANINGS: dict[str, Callable] = {"profile": profile, "device": resolve_device}  # what refuses a value, by name
 EVERYWHERE = {"profile": "quick", "device": "auto", "seeds": [*SEEDS], "retrain": False}
 LIVE = {"live_epochs": 40, "live_low": 1, "live_high": 9, "live_length": 4}
 PARAMETERS: dict[str, dict[str, object]] = {  # by chapter, as shipped
@@ -156,23 +157,15 @@ def _check(chapter: str, name: str, value: object, default: object) -> None:
         raise SpecError(f"{chapter}: {name}={str(value)[:SHOWN]} should be like its default {default!r}.")
     if value == [] and default:
         raise SpecError(f"{chapter}: {name}=[] is empty; give at least one value.")
-    _check_numbers(f"{chapter}: {name}", value)
+    for item in value if isinstance(value, list) else [value]:
+        if isinstance(item, int) and not isinstance(item, bool):
+            as_int(f"{chapter}: {name}", item)  # 64 bits
+        elif isinstance(item, float) and not math.isfinite(item):
+            raise SpecError(f"{chapter}: {name}={item}: give a finite number.")
     if isinstance(value, list) and name not in REPEATING:
         distinct(f"{chapter}: {name}", value)
     if name in MEANINGS:
         MEANINGS[name](value)
-
-
-def _check_numbers(name: str, value: object) -> None:
-    """Raise SpecError for a number, or one in a list, that is not finite or needs more than 64 bits."""
-    for item in value if isinstance(value, list) else [value]:
-        if isinstance(item, int) and not isinstance(item, bool):
-            as_int(name, item)
-        elif isinstance(item, float) and not math.isfinite(item):
-            raise SpecError(f"{name}={item}: give a finite number.")
-
-
-MEANINGS: dict[str, Callable] = {"profile": profile, "device": resolve_device}
 
 
 def _literal(text: str) -> object:

@@ -13,7 +13,7 @@ from cot2lib import runs
 from cot2lib.runs import records, store
 from cot2lib.runs.records import Tables
 from cot2lib.specs import Run
-from cot2lib.study.report import PERCENT, RECIPES, Text, bullets
+from cot2lib.study.report import PERCENT, RECIPES, Text, bullets, recipe
 from cot2lib.study.sweeps import STEPS, sweep
 
 SECONDS_AN_HOUR = 3600.0
@@ -45,7 +45,7 @@ def _many(word: str) -> Callable[[int], str]:
 
 NAMES: dict[str, Callable[[object], str]] = {  # of values, where a number alone says too little
     "d_model": "d = {}".format,
-    "budget": lambda budget: "every trajectory" if budget == float("inf") else f"B = {budget}",
+    "budget": lambda budget: "every trajectory" if budget == float("inf") else f"B = {budget:g}",
     "k": "K = {}".format,
     "tries": "k = {}".format,
     "temperature": "T = {:g}".format,
@@ -75,7 +75,7 @@ def tidy(rows: pd.DataFrame) -> pd.DataFrame:
     """The frame in percent, with ordered categories, and with `recipe` where it has a profile."""
     rows = rows.assign(**{name: PERCENT * rows[name] for name in SHARES if name in rows})
     if "profile" in rows:
-        rows["recipe"] = rows["profile"].map(lambda profile: RECIPES.get(profile, profile))
+        rows["recipe"] = rows["profile"].map(recipe)
     return rows.assign(**{name: ordered(rows[name], known) for name, known in ORDER.items() if name in rows})
 
 

@@ -299,6 +299,16 @@ def reaches_verdict(readings: Sequence[Values], value: float) -> str:
     return REPRODUCED if reached else f"{NOT}: in no setting is every run always right"
 
 
+def statement_verdict(printed: bool, corrected: bool = False, condition: str = "", vacuous: str = "") -> str:
+    """Verdict on a statement: does it hold as printed, or else as corrected under a `condition`?
+
+    `vacuous` says why what holds says nothing, or "".
+    """
+    if printed:
+        return f"holds vacuously: {vacuous}" if vacuous else HOLDS
+    return f"holds if {condition}" if corrected else REFUTED
+
+
 def parts_verdict(verdicts: dict[str, str]) -> str:
     """Verdict on a claim of several parts, from the verdict on each: theirs if all have one, else each by name."""
     kinds = {verdict.partition(":")[0] for verdict in verdicts.values()}

@@ -1,9 +1,8 @@
 """What ships: finished runs that `cot2 collect` merges, and tables that `cot2 measure` makes on trained models."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from pkgutil import resolve_name
 
 import pandas as pd
 
@@ -15,8 +14,6 @@ from cot2lib.runs import records
 from cot2lib.runs.lookup import absent_message, weights
 from cot2lib.specs import by_shape, profiles
 from cot2lib.study import gsm8k_runs, sweeps
-
-STUDY = "cot2lib.study."
 
 
 @dataclass(frozen=True)
@@ -31,9 +28,6 @@ class Measured:
     columns: str
     measure: str
     runs: str = ""
-
-    def function(self, name: str) -> Callable:
-        return resolve_name(STUDY + name)
 
 
 TESTED, EDITED = "id test asked hops inputs strict pair", "id edit dose inputs before right follows"
@@ -65,13 +59,13 @@ def measure(name: str, profile: str = "quick", folder: Path | None = None) -> Pa
     if name not in TABLES:
         raise SpecError(f"{name!r} is not measured; choose one of {', '.join(TABLES)}.")
     table, profile = TABLES[name], profiles.profile(profile)
-    runs = table.function(table.runs)(profile) if table.runs else []
+    runs = sweeps.function(table.runs)(profile) if table.runs else []
     if not runs and (table.runs or profile != "quick"):
         raise SpecError(f"nothing is measured for {name} under {profile!r}; choose the other profile.")
     here = [run for run in runs if weights(run, retrain=False) is not None]
     if runs and not here:
         raise RecordError(absent_message(runs, retrain=True, lacks="no trained weights"))
-    rows = [table.function(table.measure)(*group) for group in ([[part] for part in by_shape(here)] or [[]])]
+    rows = [sweeps.function(table.measure)(*group) for group in ([[part] for part in by_shape(here)] or [[]])]
     found = pd.concat(rows, ignore_index=True).assign(**provenance(resolve_device("cpu")))
     if others := {run.id for run in runs} - {run.id for run in here}:
         known = read(name, profile)

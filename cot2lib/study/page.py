@@ -21,8 +21,6 @@ from cot2lib.study.series import LOOKS
 from cot2lib.study.show import ADDS, cells, finding, gap_table, gaps, groups, mean_of
 from cot2lib.study.targets import input_entropies
 
-MODELS = {name: look[0] for name, look in LOOKS["recipe"].items()}
-
 
 def exact_entropies(specs: Sequence[RunSpec]) -> Float[np.ndarray, " step"]:
     """Exact entropy (nat) of the targets of each step, mean over the validation inputs of each run, then over runs."""
@@ -45,7 +43,7 @@ def entropies(finals: pd.DataFrame, exact: Float[np.ndarray, " step"], paper: st
     thoughts = steps[:-1]
     axis.hlines(thoughts * np.log(2), thoughts - 1.4, thoughts - 0.6, "black", ":", linewidth=1.4, label="t ln 2")
     sns.stripplot(long, x="step", y="entropy", hue="recipe", dodge=len(recipes) > 1, size=4, alpha=0.7, ax=axis,
-                  palette={name: MODELS[name] for name in recipes})  # fmt: skip
+                  palette={name: LOOKS["recipe"][name][0] for name in recipes})  # fmt: skip
     if paper:
         axis.scatter(steps - 1, [paper_value(paper.format(step=t)) for t in steps], s=420, label="paper", **PAPER)
     axis.set(xlabel="step t", ylabel="entropy (nat)")

@@ -38,7 +38,6 @@ class Table:
         return "\n".join([f":::{{table}} {self.caption}", f":name: {self.name}", "", *lines, ":::"])
 
     def html(self) -> str:
-        """The table as plain HTML, with its caption above."""
         body = self.cells.map(bare).to_html(index=False, border=0, escape=True)
         return f"<p><em>{html.escape(self.caption)}</em></p>{body}"
 
@@ -81,7 +80,6 @@ def table(data: pd.DataFrame, name: str, caption: str, digits: int = 2) -> Table
 
 
 def text(*sentences: str) -> Text:
-    """One paragraph of sentences that hold measured numbers."""
     return Text(" ".join(sentences))
 
 

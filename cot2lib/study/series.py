@@ -50,7 +50,6 @@ LOOKS: dict[str, dict[object, Look]] = {  # of every value that the book draws, 
         "repaired": THIRD, "fused": FIFTH, "residual": SIXTH,
     },
     "which": {"found": MAIN, "sufficient": (GREY, ".", DASHED)},
-    "precision": {"float64": MAIN, "float32": OTHER},
     "bound": {
         "the paper's formula": (ORANGE, ".", DASHED),
         "exact volumes": (BLUE, ".", SOLID),

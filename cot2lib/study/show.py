@@ -99,7 +99,6 @@ def gap_table(
     column: str,
     pairs: Mapping[str, tuple[object, object]],
     value: str = "last",
-    digits: int = 1,
 ) -> pd.DataFrame:
     """Return a table of differences of `value` between two values of `column`, paired by seed, with 95 % t-intervals.
 
@@ -109,7 +108,7 @@ def gap_table(
     for heading, sides in pairs.items():
         found = gaps(rows, index, column, *sides, value=value).set_index([*index])
         ends = zip(found["mean"], found["low"], found["high"])
-        told = pd.Series([describe(*each, digits) for each in ends], found.index, name=heading, dtype=object)
+        told = pd.Series([describe(*each) for each in ends], found.index, name=heading, dtype=object)
         table = table.join(told, how="outer")
     return headed(table.fillna(""))
 

@@ -20,7 +20,7 @@ from cot2lib.llm.settings import LanguageRun
 from cot2lib.specs import GRPOSpec, Run, RunSpec, profiles
 from cot2lib.specs.profiles import SEEDS, TEN, TWENTY, grpo, spec
 from cot2lib.study import graph_runs
-from cot2lib.study.graph_runs import BY_AGE, REACHED
+from cot2lib.study.graph_runs import BOTH, BY_AGE, REACHED
 from cot2lib.tasks import MNNS, ProsQA
 from cot2lib.thoughts import MTS, Dirichlet, Rule
 
@@ -39,7 +39,6 @@ FIVE_DIGITS = ((5, 13), (11, 19))
 USUAL = "as usual"  # what nothing is changed about
 SPLIT = SEEDS[0]  # of the paper's single runs, whose accuracies are whole numbers of its held-out inputs
 
-BOTH = ("cot2", "discrete")
 FIVE = [MNNS(low, high, 5) for low, high in FIVE_DIGITS]
 START = dict(profile="paper", method="discrete", d_model=24, layers=1)  # of policy gradients on sums
 RATES = {  # of single sweeps of policy gradients on sums
@@ -244,9 +243,14 @@ def distinct(*parts: Sequence[Run]) -> list[Run]:
 # The runs of each chapter, as `cot2 run` and the records have them
 
 
+def function(where: str) -> Callable:
+    """A function of the study, as "module:name"; its module may import this one."""
+    return resolve_name(f"cot2lib.study.{where}")
+
+
 def listed(where: str) -> Callable[[str], Sequence[Run]]:
-    """A function of the study that lists a profile's runs where no grid can; its module may import this one."""
-    return lambda profile: resolve_name(f"cot2lib.study.{where}")(profile)
+    """A function that lists a profile's runs where no grid can."""
+    return lambda profile: function(where)(profile)
 
 
 class Chapter(NamedTuple):
@@ -302,7 +306,7 @@ def ships_weights(chapter: str, run: Run) -> bool:
     if chapter == graph_runs.SWEEP:
         return run in graph_runs.looked_into()
     if chapter == "prosqa":
-        return run in resolve_name("cot2lib.study.prosqa.runs").with_weights()
+        return run in function("prosqa.runs:with_weights")()
     if chapter != "csft" or run.method not in ("CoT2", "discrete CoT") or run.seed not in SEEDS:
         return False
     looked_into = run.model.layers == 1 or (run.model.layers == 2 and run.model.d_model == 32)
@@ -319,7 +323,7 @@ def where(specs: Sequence[Run | LanguageRun], conditions: Sequence[str]) -> list
     columns = {spec: spec.columns() for spec in specs}
     for condition in conditions:
         name, equals, value = condition.partition("=")
-        known = list(columns[specs[0]])
+        known = list(dict.fromkeys(field for spec in specs for field in columns[spec]))
         if not equals or name not in known:
             raise SpecError(f"condition {condition!r}: write FIELD=VALUE with a field of {', '.join(known)}.")
         left = [spec for spec in specs if str(columns[spec].get(name)) == value]

@@ -14,7 +14,7 @@ from cot2lib.study.book.cards import MOST, picture
 from cot2lib.study.book.index import is_series
 from cot2lib.study.book.ledger import KINDS
 from cot2lib.study.claims.comparisons import Cell, apart, labels
-from cot2lib.study.claims.kinds import Drawn, HalfStated, OfRuns
+from cot2lib.study.claims.kinds import Drawn, HalfStated, Number, OfRuns
 from cot2lib.study.judge import NAT, POINTS, number_verdict
 from cot2lib.study.printed import claims, plain, sources
 from cot2lib.study.report import RECIPES
@@ -86,12 +86,10 @@ def test_card_says_the_numbers_of_its_rows(rows, read, made):
         assert f"```bash\n{row.command}\n```" in card, row.id
         shown = sorted(lines, key=lambda one: one.values.mean())[:MOST]
         assert card.count("<circle") == sum(len(one.values) for one in shown), row.id
-        if number := kind.number():
+        if isinstance(kind, Number):
             ends = map(float, re.search(r"interval for .*? is (-?[\d.]+) to (-?[\d.]+) \S+, if runs", card).groups())
-            within = (-np.inf, np.inf) if number.since else (0.0, number.top)
-            assert list(ends) == pytest.approx(
-                list(np.clip([row.predicted_low, row.predicted_high], *within)), abs=0.051
-            )
+            within = np.clip([row.predicted_low, row.predicted_high], 0.0, kind.top)
+            assert list(ends) == pytest.approx(list(within), abs=0.051)
         runs = [rows for one in lines for rows in one.runs]
         if runs and all({"id", "hours"} <= set(some) for some in runs):
             took = dict(pair for some in runs for pair in zip(some["id"], some["hours"]))
@@ -114,7 +112,7 @@ def test_drawn_is_what_the_ledger_judges(rows, read):
         if kind in ("Direction", "NoGain", "Parts"):
             sides = table["measured"].str.rpartition(": ")[2].str.partition(" minus ")
             assert (sides[1] != "").all() and (sides[0] != sides[2]).all(), f"{row.id}: {set(table['measured'])}"
-        if KINDS[row.id].number():
+        if isinstance(KINDS[row.id], Number):
             paper = table["paper"].unique().item()
             assert means.item() == pytest.approx(paper + row.difference, rel=1e-4, abs=1e-4), row.id
             if row.judged != "gain":

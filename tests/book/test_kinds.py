@@ -9,8 +9,8 @@ from cot2lib.runs import records
 from cot2lib.study import sweeps
 from cot2lib.study.claims import coded, queries
 from cot2lib.study.claims.comparisons import Cell, Direction, Parts
-from cot2lib.study.claims.kinds import HalfStated, Number, Statement, Verdict
-from cot2lib.study.judge import NAT, PERCENTS
+from cot2lib.study.claims.kinds import HalfStated, Number, Statement
+from cot2lib.study.judge import NAT, PERCENTS, statement_verdict
 from cot2lib.study.printed import GAINS, gains
 
 
@@ -137,16 +137,16 @@ def test_parts_are_judged_in_their_own_units():
 
 
 @pytest.mark.parametrize(
-    "found, vacuous, verdict",
+    "found, verdict",
     [
-        (Verdict(True), "", "holds"),
-        (Verdict(True), "it excludes nothing", "holds vacuously: it excludes nothing"),
-        (Verdict(False, True, "m <= 2"), "", "holds if m <= 2"),
-        (Verdict(False, False, "m <= 2"), "it excludes nothing", "refuted"),
+        ((True,), "holds"),
+        ((True, False, "", "it excludes nothing"), "holds vacuously: it excludes nothing"),
+        ((False, True, "m <= 2"), "holds if m <= 2"),
+        ((False, False, "m <= 2", "it excludes nothing"), "refuted"),
     ],
 )
-def test_statement_is_settled_by_computation(found, vacuous, verdict):
-    statement = Statement(lambda: found, "tests/test_x.py", lambda: vacuous)
+def test_statement_is_settled_by_computation(found, verdict):
+    statement = Statement(lambda: statement_verdict(*found), "tests/test_x.py")
     for profile in ("paper", "quick"):
         row = statement.row("x", profile, lambda query, profile: pytest.fail("no run is asked"))
         assert row == {"seeds": 0, "verdict": verdict, "command": "pytest tests/test_x.py"}

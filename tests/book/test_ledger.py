@@ -14,7 +14,7 @@ from cot2lib.specs.profiles import PROFILES, TWENTY
 from cot2lib.study import measured, policies, sweeps
 from cot2lib.study.book import index, ledger
 from cot2lib.study.book.ledger import KINDS, STATEMENTS
-from cot2lib.study.claims.kinds import OfRuns
+from cot2lib.study.claims.kinds import Number, OfRuns
 from cot2lib.study.printed import claims
 
 ROOT = Path(__file__).parents[2]
@@ -57,7 +57,7 @@ def test_ledger_without_records_reads_no_store(nothing_shipped, store, monkeypat
     monkeypatch.setattr(stores, "tables", lambda: pytest.fail("the store was read"))
     rows = ledger.ledger()
     assert tuple(rows.columns) == ledger.COLUMNS and len(rows) == 2 * len(claims())
-    counted = ledger.is_settled(rows)
+    counted = ledger.is_measured(rows)
     assert (rows["seeds"] == 0).all() and not rows.loc[~counted, "last"].notna().any() and counted.any()
     claimed = ~counted & (rows["paper_value"] != "setting only")
     assert rows.loc[claimed, "verdict"].str.startswith("not run: ").all()
@@ -90,8 +90,7 @@ MEANT = {  # by a part of a claim's id: the column of its runs, and which value
 def test_numbers_stand_on_the_runs_that_their_ids_name(profile, read):
     seen = set()
     for claim, kind in KINDS.items():
-        number = kind.number()
-        runs_of = read(number.query, profile) if number else pd.DataFrame()
+        runs_of = read(kind.query, profile) if isinstance(kind, Number) else pd.DataFrame()
         for pattern, column in MEANT.items():
             named = re.search(pattern, claim)
             if named and column in runs_of and not claim.endswith("-sft"):

@@ -73,6 +73,10 @@ def test_controls_of_sums(site):
         told.other = [discs("discrete", 0).length, mind("discrete").querySelectorAll(".gone").length];
         find("whole").click();
         told.whole = mind("discrete").querySelectorAll(".gone").length;
+        set("other", "8392");
+        click(discs("discrete", 2)[0]);
+        told.exchanged = [discs("discrete", 2).length, status()];
+        set("other", "");
         told.short = [set("question", "12"), root.querySelectorAll("svg").length, question()];
         set("question", "9999");
         set("rule", "dirichlet");
@@ -86,6 +90,7 @@ def test_controls_of_sums(site):
     assert re.fullmatch(r"thought 2: 0, \d\d\.\d percent; take out", said["label"])
     assert said["stopped"] and said["kept"] and said["gone"] == [True, False] and said["back"] == [True, True]
     assert said["other"][1] == 1 and said["other"][0] >= 2 and said["whole"] == 0
+    assert said["exchanged"][0] >= 2 and "no sum" not in said["exchanged"][1], "another token takes the place"
     assert said["short"] == ["Type four digits from 1 to 9.", 0, ""] and said["k"] == [False, True, False]
     assert said["empty"].startswith("CoT2 answers")  # an empty field counts as its least value
 

@@ -7,7 +7,7 @@ import pytest
 from matplotlib.collections import LineCollection, PathCollection
 
 from cot2lib.metrics import paired_interval
-from cot2lib.study import check, frame, look, printed, series, show
+from cot2lib.study import check, frame, look, printed, series, show, sweeps
 
 METHODS = {"CoT2": (0.90, 0.92, 0.94), "discrete CoT": (0.80, 0.85, 0.84)}
 
@@ -129,3 +129,9 @@ def test_number_at_fills_a_template_and_knows_no_other_claims():
     assert printed.number_at("budget-b{budget}-d{d_model}", place) == printed.paper_value("budget-b16-d32")
     assert printed.number_at("budget-b{budget}-d{d_model}", place | {"budget": 3}) is None
     assert printed.number_at(lambda budget, d: budget + d, place) == 48
+
+
+def test_where_knows_the_fields_of_all_runs():
+    """The chapter begins with supervised runs, which have no K."""
+    left = sweeps.where(sweeps.of_chapter("one_split", "quick"), ["k=3"])
+    assert {run.columns()["k"] for run in left} == {3}

@@ -15,7 +15,7 @@ from cot2lib.metrics import mean_interval
 from cot2lib.study import judge
 from cot2lib.study.book import index
 from cot2lib.study.book.ledger import KINDS, OF_SERIES, profile_of, reading_records
-from cot2lib.study.claims.kinds import SETTLED, Drawn, OfRuns
+from cot2lib.study.claims.kinds import SETTLED, Drawn, Number, OfRuns
 from cot2lib.study.claims.queries import Read
 from cot2lib.study.judge import AGREES, DEPENDS, DIFFERS, UNDECIDED, UNTESTED, Words, group, in_words
 from cot2lib.study.look import Shown
@@ -34,11 +34,6 @@ TASKS = {
     "prontoqa": "ProntoQA", "gsm8k": "GSM8K", "any": "any task", "markov": "Markov", "all": "all tasks",
     "construction": "the construction",
 }  # fmt: skip
-PLAYED = {  # by the beginning of a task
-    "mnns": "{ref}`two models add four digits <play-sums>`",
-    "pro": "{ref}`two models go through a graph <play-graphs>`",
-    "gsm8k": "{doc}`a language model thinks <../notebooks/gsm8k>`",
-}
 ERRATA = {  # labels of what the errata say of a claim
     "construction": "zero", "read-off": "zero", "packing": "packing", "threshold-packing": "packing",
     "sample-complexity-ratio": "ratio", "sample-complexity-rate": "size", "assumption-1": "assumption",
@@ -46,10 +41,6 @@ ERRATA = {  # labels of what the errata say of a claim
     "gamma-direction": "scale", "curriculum-no-gain": "curriculum", "rl-consistent": "gains",
     "rl-mnns-smaller": "gains",
 }  # fmt: skip
-CIRCLE = "{ref}`the sums on a circle <play-circle>`"
-CONSTRUCTED = {f"prop:{name}" for name in (
-    "construction", "RotationSingleAttn", "moe-onehot", "partial-sum-experts", "read-off-expert",
-)}  # fmt: skip
 MARGINS = (0.6, 1.6)  # times the margin, which a card tries
 MANY = 4  # seeds that are counted and not named
 MOST = 12  # lines of a card's picture
@@ -77,7 +68,7 @@ def card(claim: str, rows: Sequence[tuple], read: Read) -> str:
     """A claim's card, from its rows of the ledger, as named tuples."""
     row = next(row for row in rows if row.profile == SETTLED)
     profile, lines = drawn(claim, read)
-    words = in_words(row.verdict)
+    words, seen = in_words(row.verdict), index.links(index.shown_with(claim))
     shown = next(row for row in rows if row.profile == profile)
     runs = picture(lines, (shown.predicted_low, shown.predicted_high)) if lines else None
     epochs = ", best evaluations" if shown.judged == "best" else ""
@@ -86,11 +77,11 @@ def card(claim: str, rows: Sequence[tuple], read: Read) -> str:
         f"**What is wrong, and what is still true:** {{ref}}`erratum-{ERRATA[claim]}`." if claim in ERRATA else "",
         f"**Does our quick recipe's mean reach it?** {plain(row.reached)}." if isinstance(row.reached, str) else "",
         *dict.fromkeys(_ours(row) for row in rows if row.seeds),
-        *([f"Seed by seed, {_whose(shown)}{epochs}:", runs.figure] if runs else []),
+        *([f"Seed by seed, {recipe(profile_of(shown))}{epochs}:", runs.figure] if runs else []),
         _judged(shown),
         " ".join(filter(None, hangs_on(claim, row.verdict, lines if profile == SETTLED else [], read))),
         unpaired(lines),
-        _seen(claim),
+        f"**Seen in** {seen}." if seen else "",
         *_made(shown, spent(lines), any("sampler" in rows for line in lines for rows in line.runs)),
         f"Defined in {{source}}`{_defined(claim)}`.",
     ]
@@ -109,7 +100,6 @@ def _verdict(words: Words) -> str:
 
 
 def heading(claim: str) -> str:
-    """A claim in a line."""
     return f"{plain(readable(claim))}: {value_text(claim)}"
 
 
@@ -124,21 +114,16 @@ def _ours(row: tuple) -> str:
     said = [] if pd.isna(row.last) else [KINDS[row.id].ours(row)]
     if row.judged == "best":
         said = [f"last evaluations {said[0]}, best {row.best:.1f}"]
-    return f"**Ours, {_whose(row)}:** {', '.join([*said, f'{row.seeds} seeds'])}."
-
-
-def _whose(row: tuple) -> str:
-    return recipe(profile_of(row))
+    return f"**Ours, {recipe(profile_of(row))}:** {', '.join([*said, f'{row.seeds} seeds'])}."
 
 
 def _judged(row: tuple) -> str:
     """What a number is judged by besides its mean, in words; "" for other claims."""
-    if pd.isna(row.difference):
+    number, said = KINDS[row.id], []
+    if not isinstance(number, Number) or pd.isna(row.difference):
         return ""
-    number, said = KINDS[row.id].number(), []
     if pd.notna(row.predicted_low):
-        reach = (-np.inf, np.inf) if number.since else (0.0, number.top)
-        low, high = np.clip([row.predicted_low, row.predicted_high], *reach)
+        low, high = np.clip([row.predicted_low, row.predicted_high], 0.0, number.top)
         taken = f"the mean of {number.paper_runs} runs" if number.paper_runs > 1 else "one run"
         said.append(
             f"The 95 % prediction interval for {taken} is {low:.{number.unit.digits}f} to "
@@ -150,14 +135,6 @@ def _judged(row: tuple) -> str:
             f"{row.split_half:.1f} %."
         )
     return " ".join(said)
-
-
-def _seen(claim: str) -> str:
-    """Our figures and tables on a claim, and where a reader can play with what it is about."""
-    seen, (task, source) = index.links(index.shown_with(claim)), claims().loc[claim, ["task", "source"]]
-    there = CIRCLE if source in CONSTRUCTED else next((at for name, at in PLAYED.items() if task.startswith(name)), "")
-    parts = [f"**Seen in** {seen}." if seen else "", f"**Play with it:** {there}." if there else ""]
-    return " ".join(filter(None, parts))
 
 
 def _made(row: tuple, hours: float, rewarded: bool) -> list[str]:
@@ -187,10 +164,10 @@ def _defined(claim: str) -> str:
 def hangs_on(claim: str, verdict: str, lines: list[Drawn], read: Read) -> list[str]:
     """What the verdict on a claim by runs of the authors' recipe (`lines`) hangs on: single seeds, the margin, and
     runs that end in two groups."""
-    word, number = group(verdict), KINDS[claim].number()
+    word, number = group(verdict), KINDS[claim]
     if not lines or word == UNTESTED or verdict.startswith((judge.REFUTED, judge.UNLEARNT)):
         return []
-    if number is None:
+    if not isinstance(number, Number):
         rest = lambda seed: lambda query, profile: read(query, profile).drop(seed, errors="ignore")
         return [_seeds(word, lines, lambda seed: group(KINDS[claim].row(claim, SETTLED, rest(seed))["verdict"]))]
     (line,) = lines

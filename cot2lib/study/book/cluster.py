@@ -19,8 +19,6 @@ MOST_TIMES = 1000  # that submitit queues a task again
 
 @dataclass(frozen=True)
 class Task:
-    """One command of an array."""
-
     command: tuple[str, ...]
 
     def __call__(self) -> None:

@@ -16,7 +16,7 @@ from cot2lib.specs import profiles
 from cot2lib.specs.profiles import TWENTY
 from cot2lib.study import report
 from cot2lib.study.book.index import counted, in_series, is_series, sections, slug, verdicts
-from cot2lib.study.claims.kinds import SETTLED, HalfStated, Statement
+from cot2lib.study.claims.kinds import SETTLED, HalfStated, Number, Statement
 from cot2lib.study.claims.queries import Read, reading
 from cot2lib.study.claims.rows import KINDS
 from cot2lib.study.judge import DIFFERS, FEWEST_SEEDS, NOT, Words, group, in_words, number_verdict
@@ -83,12 +83,7 @@ def rows_of(claim: str, read: Read) -> list[dict]:
 
 def is_measured(rows: pd.DataFrame) -> pd.Series:
     """Whether a row of the ledger rests on runs, on counting or on proof."""
-    return (rows["seeds"] > 0) | is_settled(rows)
-
-
-def is_settled(rows: pd.DataFrame) -> pd.Series:
-    """Whether counting or proof settles a row, so that it is the same under every profile."""
-    return rows["verdict"].str.match("holds|refuted")
+    return (rows["seeds"] > 0) | rows["verdict"].str.match("holds|refuted")
 
 
 def ours(row: tuple) -> str:
@@ -191,8 +186,8 @@ def misses_table(rows: pd.DataFrame, read: Read) -> pd.DataFrame:
     numbers = rows[(rows["profile"] == SETTLED) & rows["predicted_low"].notna() & (rows["seeds"] >= FEWEST_SEEDS)]
     found = []
     for row, series in zip(numbers.itertuples(), is_series(numbers)):
-        number = KINDS[row.id].number()
-        if number.untested:
+        number = KINDS[row.id]
+        if not isinstance(number, Number) or number.untested:
             continue
         (line,) = number.drawn(row.id, SETTLED, read)
         others = [number_verdict(line.values.drop(seed), value, 1, line.unit) for seed, value in line.values.items()]

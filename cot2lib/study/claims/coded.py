@@ -22,7 +22,6 @@ from cot2lib.study.claims.kinds import (
     Kind,
     OfRuns,
     Statement,
-    Verdict,
     command,
     measured,
     noted,
@@ -31,7 +30,7 @@ from cot2lib.study.claims.kinds import (
 )
 from cot2lib.study.claims.queries import Read
 from cot2lib.study.gsm8k_runs import PAPER_LIMITS
-from cot2lib.study.judge import NAT
+from cot2lib.study.judge import NAT, statement_verdict
 from cot2lib.study.printed import GAINS, claims, gains, paper_value
 from cot2lib.study.report import PERCENT, describe
 from cot2lib.study.sweeps import D_MODELS, KS
@@ -50,25 +49,23 @@ FOUR_DIGITS, FIVE_DIGITS = MNNS(), MNNS(11, 19, 5)
 # The bound on what a thought holds
 
 
-def packing_bound() -> Verdict:
+def packing_bound() -> str:
     at_possible = margins.bound_holds_at_possible_margins()
     condition = "the margin delta can exist: delta < sqrt(2v/(v-1)) / (2B)"
-    return Verdict(margins.fixed_margin_is_possible(), at_possible, condition)
+    return statement_verdict(margins.fixed_margin_is_possible(), at_possible, condition)
 
 
-def thresholds() -> Verdict:
+def thresholds() -> str:
     """Consistent: the bound allows the dimensions at which the full budget works."""
-    return Verdict(sorted(D_MODELS)[1] >= margins.most_asked_for())
+    asked = margins.most_asked_for()
+    empty = "" if min(D_MODELS) < asked else "the bound excludes no dimension that was tried"
+    return statement_verdict(sorted(D_MODELS)[1] >= asked, vacuous=empty)
 
 
-def excludes_nothing() -> str:
-    return "" if min(D_MODELS) < margins.most_asked_for() else "the bound excludes no dimension that was tried"
-
-
-def decode_overhead() -> Verdict:
+def decode_overhead() -> str:
     large = overhead.is_dominated()
     condition = "v < 12 L d + 2 L N, with v tokens in the vocabulary, L layers and N positions"
-    return Verdict(large and overhead.is_dominated(overhead.SMALL), large, condition)
+    return statement_verdict(large and overhead.is_dominated(overhead.SMALL), large, condition)
 
 
 # The entropies of the thoughts of a trained model
@@ -214,7 +211,7 @@ CODED: dict[str, Kind] = {
     "partial-sums": Statement(theorems.partial_sums, CONSTRUCTION),
     "read-off": Statement(theorems.read_off, CONSTRUCTION),
     "packing": Statement(packing_bound, PACKING),
-    "threshold-packing": Statement(thresholds, PACKING, excludes_nothing),
+    "threshold-packing": Statement(thresholds, PACKING),
     "decode-overhead": Statement(decode_overhead, "tests/study/test_overhead.py"),
     "consistency": Statement(theorems.consistency, ESTIMATORS),
     "k-infinity": Statement(theorems.k_infinity, ESTIMATORS),

@@ -10,7 +10,7 @@ import pandas as pd
 
 from cot2lib.metrics import mean_interval, paired
 from cot2lib.study import judge as rules
-from cot2lib.study.claims.kinds import SETTLED, Drawn, OfRuns, measured, noted, of_profile, scale, span
+from cot2lib.study.claims.kinds import Drawn, OfRuns, measured, noted, scale, span
 from cot2lib.study.claims.queries import Read
 from cot2lib.study.frame import NAMES
 from cot2lib.study.judge import PERCENTS, POINTS, Unit
@@ -22,7 +22,7 @@ SAID: dict[str, Callable[[object], str]] = {
     "method": str,
     "layers": NAMES["layers"],
     "d_model": NAMES["d_model"],
-    "budget": lambda budget: "every trajectory" if budget == np.inf else f"B = {budget:g}",
+    "budget": NAMES["budget"],
     "tokens": lambda count: f"{NAMES['tokens'](count)} scored",
     "fed": NAMES["fed"],
     "sampler": str,
@@ -111,15 +111,15 @@ class Direction(Compared):
 
     def judged(self, gaps: Sequence[pd.Series], names: Callable[[], list[str]]) -> tuple[str, pd.Series]:
         """The verdict, which names cells that alone are significant, and those with an interval below zero."""
-        intervals, verdict = [mean_interval(gap) for gap in gaps], rules.direction_verdict(gaps, self.unit)
+        verdict = rules.direction_verdict(gaps, self.unit)
         sure = rules.significant(gaps) if verdict == rules.PART else [False] * len(gaps)
-        turned = [interval.high < 0 for interval in intervals]
+        turned = [mean_interval(gap).high < 0 for gap in gaps]
         known = names() if any(sure) or any(turned) else []
         named = lambda chosen: " and for ".join(label for label, one in zip(known, chosen) if one)
         below = "and the interval is below zero for "
         notes = {"significant for ": named(sure), below: named(turned), "if ": self.given}
         said = ", ".join(word + note for word, note in notes.items() if note)
-        return noted(verdict, said), gaps[min(range(len(gaps)), key=lambda place: intervals[place].low)]
+        return noted(verdict, said), min(gaps, key=lambda gap: mean_interval(gap).low)
 
 
 @dataclass(frozen=True)
@@ -144,9 +144,9 @@ class Parts(OfRuns):
     parts: Mapping[str, Direction]
 
     def found(self, claim: str, profile: str, read: Read) -> dict:
-        """The first part's row, and the verdict on all parts as the authors' recipe would have it."""
-        rows = {name: part.row(claim, SETTLED, of_profile(read, profile)) for name, part in self.parts.items()}
-        if not all(row["seeds"] for row in rows.values()):
+        """The first part's row, and the verdict on all parts."""
+        rows = {name: part.found(claim, profile, read) for name, part in self.parts.items()}
+        if not all(rows.values()):
             return {}
         verdict = rules.parts_verdict({name: row["verdict"] for name, row in rows.items()})
         return next(iter(rows.values())) | {"verdict": verdict}

@@ -1,8 +1,8 @@
 """Kinds of claims. Each makes its row of the ledger, and gives its verdict by one of the rules of `judge`.
 
 `row(claim, profile, read)` gives the columns that the kind fills: seeds, values in the claim's unit, verdict, command.
-`ours(row)` says its value as a reader wants it. `number()` gives the number of the paper that is judged, if the claim
-is one. A kind without a measurement has no seeds. Directions and other comparisons are in `comparisons`.
+`ours(row)` says its value as a reader wants it. A kind without a measurement has no seeds. Directions and other
+comparisons are in `comparisons`.
 """
 
 from collections.abc import Callable
@@ -69,9 +69,6 @@ class Kind:
     def ours(self, row) -> str:
         return ""
 
-    def number(self) -> "Number | None":
-        return None
-
 
 @dataclass(frozen=True)
 class OfRuns(Kind):
@@ -133,9 +130,6 @@ class Number(OfRuns):
     @property
     def top(self) -> float:
         return scale(self.value).top
-
-    def number(self) -> "Number":
-        return self
 
     def ours(self, row) -> str:
         return measured(row, self.unit) + f" {HOURS.name}" * (self.unit == HOURS)
@@ -211,11 +205,11 @@ class OfStart(Number):
         """Under `paper` the number as quick records hold it; the profile `quick` trains no such start."""
         if profile != SETTLED:
             return {"seeds": 0, "verdict": f"not run: the {SETTLED} profile trains these starts"}
-        row = super().row(claim, SETTLED, of_profile(read, "quick")) | command(self.chapter, "quick")
+        row = (self.found(claim, "quick", read) or unmeasured(self.chapter, profile)) | command(self.chapter, "quick")
         return row | ({"verdict": f"{rules.REFUTED}: {why}"} if (why := self.refuted()) else {})
 
     def drawn(self, claim: str, profile: str, read: Read) -> list[Drawn]:
-        lines = super().drawn(claim, SETTLED, of_profile(read, "quick")) if profile == SETTLED else []
+        lines = super().drawn(claim, "quick", read) if profile == SETTLED else []
         return [line._replace(runs=()) for line in lines]  # those are runs that go on from the starts
 
 
@@ -232,10 +226,10 @@ class HalfStated(Number):
     def row(self, claim: str, profile: str, read: Read) -> dict:
         """Under `paper` the answer to the first question, and in `reached` that to the second; `quick` has the best
         recipe's numbers."""
-        best = self._best.row(claim, SETTLED, of_profile(read, "quick"))
+        best = self._best.found(claim, "quick", read)
         if profile == SETTLED:
-            return super().row(claim, profile, read) | ({"reached": _reached(best)} if best["seeds"] else {})
-        if not best["seeds"]:
+            return super().row(claim, profile, read) | ({"reached": _reached(best)} if best else {})
+        if not best:
             return unmeasured(self.chapter, profile)
         return best | {"verdict": OfRuns.under(self, profile, best["verdict"])} | command(self.chapter, profile)
 
@@ -279,37 +273,19 @@ class Fact(Kind):
         return self.said.format(describe(row.last, np.nan, np.nan))
 
 
-class Verdict(NamedTuple):
-    """Whether a statement holds as printed, and as corrected under a `condition`, which is read after "holds if"."""
-
-    printed: bool
-    corrected: bool = False
-    condition: str = ""
-
-    @property
-    def text(self) -> str:
-        """The verdict in words: `holds`, `holds if ...` or `refuted`."""
-        if self.printed:
-            return "holds"
-        return f"holds if {self.condition}" if self.corrected else "refuted"
-
-
 @dataclass(frozen=True)
 class Statement(Kind):
-    """A statement of the paper that computation settles: `check` decides it as printed and as corrected.
+    """A statement of the paper that computation settles: `check` gives the verdict.
 
-    `test` is the file whose tests fail if the verdict is wrong; `vacuous` says why what holds says nothing, or "".
+    `test` is the file whose tests fail if the verdict is wrong.
     """
 
-    check: Callable[[], Verdict]
+    check: Callable[[], str]
     test: str
-    vacuous: Callable[[], str] = str
 
     @cached_property
     def verdict(self) -> str:
-        """`holds`, `holds vacuously: ...`, `holds if ...` or `refuted`."""
-        found, empty = self.check().text, self.vacuous()
-        return f"holds vacuously: {empty}" if found == "holds" and empty else found
+        return self.check()
 
     def row(self, claim: str, profile: str, read: Read) -> dict:
         return {"seeds": 0, "verdict": self.verdict, "command": f"pytest {self.test}"}
@@ -333,11 +309,6 @@ def noted(verdict: str, note: str) -> str:
 def unmeasured(chapter: str, profile: str) -> dict:
     missing = NEEDS.get(chapter, f"no {profile} records yet")
     return {"seeds": 0, "verdict": f"not run: {missing}"} | command(chapter, SETTLED if chapter in NEEDS else profile)
-
-
-def of_profile(read: Read, profile: str) -> Read:
-    """Reads the rows of one profile, whichever is asked for."""
-    return lambda query, _: read(query, profile)
 
 
 def command(chapters: str, profile: str) -> dict:

@@ -9,7 +9,7 @@ import torch
 
 from cot2lib.kit import dirichlet, random
 from cot2lib.study import construction_layer as layer
-from cot2lib.study.claims.kinds import Verdict
+from cot2lib.study.judge import statement_verdict
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import MNNS
 from cot2lib.theory import chains, enumeration, estimators
@@ -30,24 +30,18 @@ THRESHOLD = "is given a threshold between the sums -1 and 0"
 # Sampled thoughts (Sections 4.2 and 5.2)
 
 
-def consistency() -> Verdict:
-    """Base CoT2, MTS and discrete CoT have the same expected output (Prop. equiv-discrete-continuous).
-
-    The corrected statement covers any unbiased sampler; systematic draws are the example.
-    """
+def consistency() -> str:
+    """Base CoT2, MTS and discrete CoT have the same expected output (Prop. equiv-discrete-continuous)."""
     start, transitions = chains.example()
     rows = [[enumeration.rational(row) for row in moves] for moves in transitions]
     centre = enumeration.rational(start)
     for moves in rows:
         centre = tuple(sum(p * q for p, q in zip(centre, column)) for column in zip(*moves))
-    same = lambda k, sampler: (
-        enumeration.mean([*enumeration.count_distributions(start, transitions, k, sampler)][-1], k) == centre
-    )
-    printed = same(1, "multinomial") and same(3, "multinomial")
-    return Verdict(printed, printed and same(3, "systematic"))
+    listed = lambda k: enumeration.mean([*enumeration.count_distributions(start, transitions, k)][-1], k)
+    return statement_verdict(listed(1) == centre and listed(3) == centre)
 
 
-def k_infinity() -> Verdict:
+def k_infinity() -> str:
     """MTS converges to base CoT2 as K grows.
 
     The listed errors are at most m / K. They have the form whose K-fold tends to the sum of the D_s.
@@ -59,10 +53,10 @@ def k_infinity() -> Verdict:
             listed = float(enumeration.error([*enumeration.count_distributions(*chain, k)][-1], k))
             read = float(estimators.read_outs(parts, k).tokens)
             holds &= listed * k <= len(parts) and abs(listed - read) < ROUNDING
-    return Verdict(holds)
+    return statement_verdict(holds)
 
 
-def sample_complexity_ratio() -> Verdict:
+def sample_complexity_ratio() -> str:
     """The mean squared error of MTS is at most 2 - 1/K times that of K discrete traces (Prop. sample-complexity, ii).
 
     This holds for m <= 2, and for chains that contract fast enough.
@@ -80,10 +74,10 @@ def sample_complexity_ratio() -> Verdict:
                 assured = steps <= 2 or rate <= 1 / estimators.printed_bound(k)
                 printed &= kept
                 corrected &= (kept or not assured) and 1 - 2 * ROUNDING <= found <= estimators.tight_bound(k, steps)
-    return Verdict(printed, corrected, "traces have m <= 2 steps, or chains contract fast enough")
+    return statement_verdict(printed, corrected, "traces have m <= 2 steps, or chains contract fast enough")
 
 
-def sample_complexity_rate() -> Verdict:
+def sample_complexity_rate() -> str:
     """N = Theta(1 / (K eps^2)) traces are enough (Prop. sample-complexity, i).
 
     The printed N fails for many tokens on long chains. The N from a variance that grows with m does not.
@@ -95,10 +89,10 @@ def sample_complexity_rate() -> Verdict:
         enough = estimators.printed_size(epsilon, delta, k)
         printed &= estimators.failure(epsilon, enough, k, steps) <= delta
         corrected &= estimators.failure(epsilon, size, k, steps) <= delta
-    return Verdict(printed, corrected, "the number of steps is fixed, or chains are contractive")
+    return statement_verdict(printed, corrected, "the number of steps is fixed, or chains are contractive")
 
 
-def assumption_1() -> Verdict:
+def assumption_1() -> str:
     """MNNS satisfies Assumption 1 (appendix "Justification for Assumption 1").
 
     The partial sums satisfy it. The answer step does not. If that step were linear in the state, the answer would be
@@ -112,7 +106,7 @@ def assumption_1() -> Verdict:
     targets = hindsight_targets(task, None, rows=rows)[:, :-1, task.state_ids]
     before = torch.stack(estimators.marginals(*chain)[:-1], 1)
     corrected = torch.equal(before, targets) and bool((share < 1).all())
-    return Verdict(bool((share == 1).all()), corrected, "only the steps before the answer are meant")
+    return statement_verdict(bool((share == 1).all()), corrected, "only the steps before the answer are meant")
 
 
 def _test_chains(steps: int) -> list[chains.Chain]:
@@ -125,7 +119,7 @@ def _test_chains(steps: int) -> list[chains.Chain]:
     ]
 
 
-def gamma_direction() -> Verdict:
+def gamma_direction() -> str:
     """The paper's claim about gamma: a larger gamma gives more uniform points, and explores more.
 
     Single points do get more uniform, though never more so than alpha. But the spread among points shrinks.
@@ -135,7 +129,7 @@ def gamma_direction() -> Verdict:
     spreads = torch.stack([dirichlet.variance(alpha, gamma).sum(-1) for gamma in GAMMAS])  # (gamma, mean)
     more_uniform = bool((shapes.diff(dim=0) > 0).all() and (shapes < torch.special.entr(alpha).sum(-1)).all())
     explores_more = bool((spreads.diff(dim=0) > 0).all())
-    return Verdict(
+    return statement_verdict(
         more_uniform and explores_more, more_uniform, "single samples are meant, not how far samples lie apart"
     )
 
@@ -143,41 +137,33 @@ def gamma_direction() -> Verdict:
 # The construction (Section 4.1)
 
 
-def construction() -> Verdict:
+def construction() -> str:
     """A one-layer transformer of fixed weights solves MNNS (Prop. construction)."""
     digits = multisets(4)
     solves = lambda variant: torch.equal(TrigMNNS(4, 36, variant).solve(digits), optima(digits))
-    return Verdict(solves("as-written"), solves("repaired"), f"its printed read-off {THRESHOLD}")
+    return statement_verdict(solves("as-written"), solves("repaired"), f"its printed read-off {THRESHOLD}")
 
 
-def attention_selects() -> Verdict:
-    """A query attends to the next token alone as c grows (Prop. RotationSingleAttn).
-
-    Corrected: also while outputs are written, through pass n + 2 under a causal mask and never without one.
-    """
-    lengths, last = (2, 3, 4, 5), SATURATION[-1]
-    passes = [(n, step) for n in lengths for step in range(1, n + 3)]
+def attention_selects() -> str:
+    """A query attends to the next token alone as c grows (Prop. RotationSingleAttn)."""
+    passes = [(n, step) for n in (2, 3, 4, 5) for step in range(1, n + 3)]
     growing = [[layer.attention_mass(n, c, step, 0) for c in SATURATION] for n, step in passes]
-    printed = all(mass == sorted(mass) and mass[-1] > 1 - TINY for mass in growing)
-    causal = all(layer.attention_mass(n, last, step) > 1 - TINY for n, step in passes)
-    split = [layer.attention_mass(n, last, n + 3) for n in lengths]
-    split += [layer.attention_mass(4, last, step, 6) for step in range(1, 7)]
-    return Verdict(printed, causal and all(abs(mass - 0.5) < TINY for mass in split))
+    return statement_verdict(all(mass == sorted(mass) and mass[-1] > 1 - TINY for mass in growing))
 
 
-def router_selects() -> Verdict:
+def router_selects() -> str:
     """z_i goes to expert i alone as c grows (Prop. moe-onehot)."""
     masses = torch.stack([layer.routing(4, c).diagonal() for c in SATURATION])
-    return Verdict(bool((masses.diff(dim=0) >= 0).all() and (masses[-1] > 1 - TINY).all()))
+    return statement_verdict(bool((masses.diff(dim=0) >= 0).all() and (masses[-1] > 1 - TINY).all()))
 
 
-def partial_sums() -> Verdict:
+def partial_sums() -> str:
     """Each expert writes the pairs of all sums with and without its digit (Prop. partial-sum-experts)."""
-    return Verdict(layer.partial_sum_error(multisets(4)) < TINY)
+    return statement_verdict(layer.partial_sum_error(multisets(4)) < TINY)
 
 
-def read_off() -> Verdict:
+def read_off() -> str:
     """The last expert writes the smallest non-negative sum (Prop. read-off-expert)."""
     sums = layer.sum_sets()
     right = lambda read: bool((layer.read_off(sums, 5, read) == layer.smallest_non_negative(sums)).all())
-    return Verdict(right("sigmoid"), right("biased"), f"its gate {THRESHOLD}")
+    return statement_verdict(right("sigmoid"), right("biased"), f"its gate {THRESHOLD}")
