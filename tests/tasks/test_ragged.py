@@ -14,7 +14,6 @@ from cot2lib.kit.random import Site
 from cot2lib.specs import Model, Recipe, Supervision
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import Task
-from cot2lib.testing import check_task
 from cot2lib.thoughts import Hidden
 from cot2lib.training.data import stack_data
 from cot2lib.training.grpo import GRPOTrainer, objective
@@ -208,14 +207,6 @@ def test_policy_gradients_weigh_the_steps_of_every_rollout_by_hand():
         total -= sum(part) / length / len(steps)
     assert value.item() == pytest.approx(total.item(), rel=1e-4, abs=1e-7)
     assert losses.outside_clip(losses.log_ratios(new[0], new[0].detach(), "geometric"), 0.1).sum() == 0
-
-
-def test_an_end_that_is_a_state_is_refused():
-    class Ended(Ragged):
-        eos_id = int(TASK.state_ids[3])
-
-    with pytest.raises(SpecError, match=rf"task Ended: eos_id is {Ended.eos_id}, which is the token of a state"):
-        check_task(Ended())
 
 
 def test_what_a_task_lacks_is_named():
