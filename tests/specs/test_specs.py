@@ -9,7 +9,7 @@ from builders import ROOT
 import cot2lib.llm.settings
 import cot2lib.runs.taught
 import cot2lib.tasks.variants  # noqa: F401
-from cot2lib.specs import KINDS, Model, Recipe, RunSpec, Supervision, from_data, to_data
+from cot2lib.specs import KINDS, Model, Supervision, from_data, to_data
 from cot2lib.specs.profiles import Row, grpo, shortened, spec
 from cot2lib.study.csft import comparison
 from cot2lib.study.report import RECIPES
@@ -34,14 +34,6 @@ def test_defaults_are_frozen():
     found = {name: " ".join(f"{f.name}={f.default!r}" for f in given) for name, given in fields.items()}
     known = pd.read_csv(ROOT / "tests" / "data" / "defaults.csv", keep_default_na=False, index_col="kind")
     assert found == known["defaults"].to_dict()
-
-
-def test_defaults_are_left_out():
-    data = to_data(RunSpec(Recipe(steps=1, batch=2, lr=0.1, evaluate_every=1)))
-    assert data == {
-        "kind": "RunSpec",
-        "recipe": {"kind": "Recipe", "steps": 1, "batch": 2, "lr": 0.1, "evaluate_every": 1},
-    }
 
 
 def test_shape_keeps_what_must_agree_in_a_stack():
