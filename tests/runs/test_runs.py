@@ -18,7 +18,6 @@ from cot2lib import cli, runs
 from cot2lib.errors import RecordError, SpecError
 from cot2lib.kit import frozen, timing
 from cot2lib.runs import lookup, records, store
-from cot2lib.runs.collect import collect as merge
 from cot2lib.runs.train import plan
 from cot2lib.specs.profiles import spec
 from cot2lib.study import sweeps
@@ -150,17 +149,6 @@ def test_the_command_of_a_missing_record_helps(store, nothing_shipped, monkeypat
 @dataclass(frozen=True)
 class Readers(Base):
     """A rule as a reader writes it."""
-
-
-def test_runs_of_a_readers_rule_stay_in_the_store(kept):
-    """`collect` takes none of them."""
-    own = replace(SPECS[0], thought=Readers())
-    runs.run([own])
-    assert len(runs.run([own], "error")) == 1
-    with pytest.raises(SpecError, match="Readers is defined outside the package: runs with it stay"):
-        merge("tiny.quick", [own, SPECS[1]])
-    merge("tiny.quick", SPECS)
-    assert len(records.shipped()[0]) == 3
 
 
 def test_a_checkpoint_of_a_readers_rule_is_left_alone(interrupted, monkeypatch):
