@@ -160,29 +160,6 @@ def score(rule, thought, alpha=ALPHA, dtype=torch.float64):
     return gradient[0]
 
 
-def test_policy_gradient_of_a_linear_reward():
-    """Against sum_i alpha_i f_i: exact without a floor; with one, the split of the shared entry is held."""
-    alpha = torch.tensor([0.5, 0.3, 0.15, 0.03, 0.02], dtype=torch.float64)
-    reward = torch.tensor([1.0, -1.0, 0.5, 3.0, -2.0], dtype=torch.float64)
-
-    def expected(held):
-        logits = alpha.log().requires_grad_()
-        weights = logits.softmax(-1)
-        split = torch.tensor([0.0, 0.0, 0.0, 0.6, 0.4], dtype=torch.float64)
-        weights = torch.cat([weights[:3], weights[3:].sum() * split[3:]]) if held else weights
-        return torch.autograd.grad(weights @ reward, logits)[0]
-
-    for rule, held in ((Dirichlet(4.0, **PLAIN), False), (Dirichlet(4.0, floor=0.04), True)):
-        thought = drawn(rule, alpha, count=100_000)
-        advantage = thought.weights[0].double() @ reward - alpha @ reward
-        terms = advantage[:, None] * score(rule, thought, alpha)
-        error = terms.std(0) / math.sqrt(len(terms))
-        assert ((terms.mean(0) - expected(held)).abs() < 4.5 * error).all()
-    assert (expected(True) - expected(False)).abs().max() < 0.04 * 5, (
-        "at most the shared mass times the reward's range"
-    )
-
-
 def test_every_negligible_token_adds_noise_of_order_one_without_a_floor():
     alpha = torch.cat([torch.tensor([0.6, 0.4 - 2e-4]), torch.full((20,), 1e-5)]).double()
     plain, shared = (
