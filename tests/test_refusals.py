@@ -14,7 +14,6 @@ from cot2lib.errors import CoT2Error
 from cot2lib.kit.frozen import distinct
 from cot2lib.metrics import maj_at_k, mean_interval, paired_interval, pass_at_k, prediction_interval
 from cot2lib.model import GPT2Stack
-from cot2lib.runs import packed
 from cot2lib.specs import GRPOSpec, Model, Supervision, from_data
 from cot2lib.specs.profiles import shortened
 from cot2lib.supervision import hindsight_targets
@@ -80,15 +79,11 @@ def thinks(rule):
 REFUSALS = [
     # numbers of any field
     ("budget=2.5: give a whole number", lambda: hindsight_targets(SUMS, 2.5)),
-    ("budget=nan: give a whole number", lambda: hindsight_targets(SUMS, NAN)),
     ("budget=True: give a whole number", lambda: hindsight_targets(SUMS, True)),
-    ("budget='2': give a whole number", lambda: hindsight_targets(SUMS, "2")),
-    ("k=inf: give a whole number", lambda: mse_ratio(FAIR, MOVES, INF)),
     ("high=None: give a whole number", lambda: MNNS(high=None)),
     ("seed=array([1, 2]): give a whole number", lambda: spec(seed=np.array([1, 2]))),
     ("seed=tensor(1.5000): give a whole number", lambda: spec(seed=torch.tensor(1.5))),
     ("seed has 64 bits: give a whole number between -2^63 and 2^63", lambda: spec(seed=2**63)),
-    ("seed has 71 bits", lambda: MNNS(seed=-(2**70))),
     ("digit has 71 bits", lambda: MNNS().digit_id(2**70)),
     ("lr='fast': give a finite number", lambda: spec(lr="fast")),
     ("lr=nan: give a finite number", lambda: spec(lr=NAN)),
@@ -289,10 +284,6 @@ REFUSALS = [
     ("are no numbers; learn them", lambda: check_run(spec(task=GRAPHS, embedding="cosine"))),
     ("loss_on='sequence' needs prompts of single tokens", lambda: in_sequence(GRAPHS)),
     ("loss_on='sequence' needs inputs of one length", lambda: in_sequence(replace(GRAPHS, grammar="sentences"))),
-    (
-        "loss of a curve has more than 5 decimals or is too large; train that run again.",
-        lambda: packed.pack(pd.DataFrame({"id": ["a"], "loss": [1 / 3]})),
-    ),
     # numbers over runs
     ("k=0 of 5 samples", lambda: pass_at_k(1, 5, 0)),
     ("k=6 of 5 samples", lambda: pass_at_k(1, 5, 6)),

@@ -14,6 +14,7 @@ from typing import Literal, Optional
 import pandas as pd
 import pytest
 import torch
+from outside import Sharpened
 
 from cot2lib import MTS, Base, Discrete, GRPOSpec, Rule, Run, Task, Thought, losses, runs
 from cot2lib.errors import SpecError
@@ -24,14 +25,6 @@ from cot2lib.training.trainer import StackTrainer
 
 TESTS = Path(__file__).parents[1]
 RECIPE = Recipe(steps=20, batch=8, lr=1e-3, evaluate_every=10)
-
-
-@dataclass(frozen=True)
-class Sharpened(Rule):
-    power: float = 2.0
-
-    def __call__(self, state):
-        return Thought((self.power * state.logits).softmax(-1))
 
 
 class AnswerTrainer(SupervisedTrainer):
@@ -121,7 +114,6 @@ def test_a_script_trains_and_draws_its_own_rules_and_task(tmp_path, monkeypatch,
 
 def test_the_id_knows_the_source():
     one = run_of(Sharpened())
-    first = Sharpened
 
     def redefined():
         @dataclass(frozen=True)
@@ -131,13 +123,13 @@ def test_the_id_knows_the_source():
             def __call__(self, state):
                 return Thought((state.logits / self.power).softmax(-1))
 
-        return Sharpened
+        return Sharpened()
 
-    assert one.id == run_of(first()).id != run_of(redefined()()).id
+    assert one.id == run_of(Sharpened()).id != run_of(redefined()).id
     data = to_data(one)
-    assert data["thought"]["module"] == __name__ and from_data(data) == one
+    assert data["thought"]["module"] == "outside" and from_data(data) == one
     data["thought"]["source"] = "0" * 16
-    with pytest.raises(UndefinedError, match=r"Sharpened of module .*test_outside is not defined here"):
+    with pytest.raises(UndefinedError, match="Sharpened of module outside is not defined here"):
         from_data(data)
 
 
