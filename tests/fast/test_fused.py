@@ -9,9 +9,12 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
+from builders import SUMS as TASK
+from builders import short as of_sixty
 from builders import some, weights_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -31,15 +34,10 @@ from cot2lib.training.fused import preferred
 
 fast = pytest.importorskip("cot2lib.fast")
 
-TASK = MNNS(1, 5, 3)
 TASKS = (TASK, MNNS(1, 3, 4), Ragged(2))
 WIDTHS = (16, 24, 32, 40, 48, 64)
 STEPS = 10
-
-
-def short(method="cot2", profile="paper", **options):
-    recipe = dict(steps=40, evaluate_every=20, batch=16) | options.pop("recipe", {})
-    return spec(method, profile, **dict(task=TASK, d_model=16) | options, **recipe)
+short = partial(of_sixty, profile="paper", steps=40)
 
 
 @st.composite
@@ -136,7 +134,7 @@ def test_losses_of_what_every_visit_draws_are_torchs(name):
 
 def test_a_cosine_schedule_with_several_rates_and_budgets_in_a_stack():
     differing = ((42, 1e-3, 2), (42, 3e-3, 4), (43, 3e-3, 2))
-    company = [short(profile="quick", seed=seed, budget=b, recipe=dict(lr=lr)) for seed, lr, b in differing]
+    company = [short(profile="quick", seed=seed, budget=b, lr=lr) for seed, lr, b in differing]
     torch_, fused_ = both(*company)
     torch_.advance(40), fused_.advance(40)
     for place in range(3):
@@ -162,8 +160,8 @@ def test_the_frontier_for_both_is_csft():
 @pytest.mark.parametrize(
     "run",
     [
-        short("cot2", layers=3, recipe=dict(steps=150, lr=3e-3)),
-        short("discrete", d_model=24, heads=4, recipe=dict(steps=150, lr=3e-3)),
+        short("cot2", layers=3, steps=150, lr=3e-3),
+        short("discrete", d_model=24, heads=4, steps=150, lr=3e-3),
         RunSpec(Recipe(80, 8, 3e-3, 30), Ragged(3), Model(16, 2, 2)),
         RunSpec(Recipe(80, 8, 3e-3, 30), Ragged(3), Model(16, 2, 2), Supervision(budget=1), Discrete()),
     ],
@@ -202,7 +200,7 @@ def test_a_run_goes_on_with_the_other_engine(store, nothing_shipped, monkeypatch
 
 
 def test_a_run_that_diverges_shows_it():
-    torch_, fused_ = both(short(recipe=dict(lr=1e30, dropout=0.0)))
+    torch_, fused_ = both(short(lr=1e30, dropout=0.0))
     torch_.train(), fused_.train()
     for trainer in (torch_, fused_):
         assert not math.isfinite(trainer.progress.curves[-1]["loss"][0])
