@@ -161,14 +161,16 @@ def test_inputs_of_one_length_decode_as_without_the_last_step():
 def test_evaluation_counts_right_answers_and_means_over_inputs_that_have_the_step():
     run = run_of()
     trainer = SupervisedTrainer([run])
-    found, right, entropies = trainer.evaluate(), 0, [[] for _ in range(LONGEST)]
-    for row in (~TASK.split(run.seed)).nonzero()[:, 0].tolist():
+    trainer.train()
+    found, right, entropies = trainer.evaluate(), [0, 0], [[] for _ in range(LONGEST)]
+    held_out = trainer.data.held_out
+    for row, second in zip(held_out.index[0].tolist(), held_out.half[0].tolist(), strict=True):
         length = len(TASK.inputs[row])
         one = decode(trainer.stack, TASK.prompt()[row, TASK.padding[row] :][None, None], rules(Base(), length))
-        right += int(one.answers == TASK.answer_ids[row])
+        right[second] += int(one.answers == TASK.answer_ids[row])
         for step, p in enumerate(one.logits[0, 0].detach().softmax(-1)):
             entropies[step].append(float(torch.special.entr(p).sum()))
-    assert found["correct_a"][0] + found["correct_b"][0] == right
+    assert [found["correct_a"][0], found["correct_b"][0]] == right and 0 < sum(right) < held_out.real.sum()
     for step, values in enumerate(entropies):
         assert found[f"entropy_{step + 1}"][0] == pytest.approx(sum(values) / len(values), abs=1e-5)
 

@@ -5,8 +5,8 @@ from functools import partial
 import pytest
 import torch
 from builders import SUMS as TASK
-from builders import evaluate, weights_of
 from builders import short as of_sixty
+from builders import weights_of
 
 from cot2lib import losses
 from cot2lib.errors import SpecError
@@ -116,12 +116,6 @@ def test_learning_rates_start_anew_in_every_cycle():
 # Training
 
 
-def trained(specs, steps=20):
-    trainer = SupervisedTrainer(specs)
-    trainer.advance(steps)
-    return trainer
-
-
 def test_first_losses_and_curves():
     trainer = SupervisedTrainer([short(seed=42), short(seed=43)])
     progress = trainer.train()
@@ -141,32 +135,6 @@ def test_a_short_run_learns_to_search():
     assert accuracy > 0.8
     assert point["entropy_1"][0] == pytest.approx(math.log(2), abs=0.05)
     assert point["entropy_2"][0] == pytest.approx(1.3455, abs=0.2)
-
-
-# Evaluation
-
-
-def test_evaluation_counts_by_hand():
-    """After some training, so that right and wrong answers are counted."""
-    specs = [of_sixty(seed=seed, steps=200, warmup=10) for seed in (42, 43)]
-    trainer = trained(specs, 200)
-    stack, data = trainer.stack, trainer.data
-    result = evaluate(stack, data, specs)
-    for place, run in enumerate(specs):
-        rows = (~TASK.split(run.seed)).nonzero()[:, 0]
-        alone = stack.select([place])
-        inputs = alone.embed(data.prompts[rows])
-        with torch.no_grad():
-            for step in range(3):
-                weights = alone(inputs)[:, :, -1].softmax(-1)
-                entropy = torch.special.entr(weights).sum(-1).mean().item()
-                assert result[f"entropy_{step + 1}"][place] == pytest.approx(entropy, abs=1e-4)
-                inputs = torch.cat([inputs, alone.mix(weights[:, :, None])], dim=2)
-        right = weights[0].argmax(-1) == TASK.answer_ids[rows]
-        second = data.held_out.half[place][data.held_out.real[place]]
-        assert result["correct_a"][place] == int(right[~second].sum())
-        assert result["correct_b"][place] == int(right[second].sum())
-        assert 0 < int(right.sum()) < len(rows)
 
 
 # Own thoughts
