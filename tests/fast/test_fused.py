@@ -5,9 +5,6 @@
 
 import json
 import math
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from functools import partial
 
@@ -232,18 +229,12 @@ def test_what_the_engine_does_not_know_is_trained_by_torch(run, says, capsys):
     assert capsys.readouterr().err == ""
 
 
-WITHOUT = """
-from cot2lib import run, spec
-from cot2lib.tasks import MNNS
-options = dict(task=MNNS(1, 4, 2), d_model=16, layers=1, heads=1, steps=4, evaluate_every=4, warmup=1)
-rows = run([spec(seed=42, **options), spec("no-cot", seed=43, **options)], device="cpu")
-print(rows["last"].notna().sum())
-"""
+def test_without_a_compiler_torch_trains_and_a_line_says_so(monkeypatch, capsys):
+    def unbuilt():
+        raise OSError("false: ")
 
-
-def test_without_a_compiler_torch_trains_and_a_line_says_so(tmp_path):
-    environment = os.environ | {"COT2_STORE": str(tmp_path), "COT2_COMMIT": "test", "CXX": "false"}
-    out = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True, env=environment)
-    assert out.returncode == 0, out.stderr
-    lines = [line for line in out.stderr.splitlines() if line.startswith("torch trains")]
-    assert out.stdout.split()[-1] == "2" and len(lines) == 1 and "cannot be built here (false: )" in lines[0]
+    engines._say.cache_clear()
+    monkeypatch.setattr(engines.fast, "library", unbuilt)
+    for trainer in (by_torch(short()), by_torch(short("no-cot"))):
+        assert preferred(trainer) is trainer
+    assert capsys.readouterr().err == "torch trains here: the fused engine cannot be built here (false: ).\n"
