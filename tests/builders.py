@@ -95,6 +95,15 @@ def walks(task, row):
     return layers[1:]
 
 
+def moved(stack, size):
+    """A stack whose weights are far from their start, where biases are zero and all thoughts alike."""
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in stack.parameters():
+            parameter += size * torch.randn(parameter.shape, generator=generator)
+    return stack
+
+
 # Thoughts of one distribution, which rules draw
 
 ALPHA = torch.tensor([0.5, 0.3, 0.1492, 0.05, 5e-4, 2e-4, 1e-4], dtype=torch.float64)

@@ -1,5 +1,6 @@
 import pytest
 import torch
+from builders import moved
 
 from cot2lib.decode import decode, replay, rules
 from cot2lib.kit import random
@@ -10,12 +11,7 @@ from cot2lib.thoughts import MTS, Base, Discrete, Hidden
 
 @pytest.fixture
 def stack():
-    torch.manual_seed(0)
-    stack = GPT2Stack(3, 40, 12, 16, 2, 2)
-    with torch.no_grad():
-        for parameter in stack.parameters():
-            parameter += 0.3 * torch.randn_like(parameter)
-    return stack
+    return moved(GPT2Stack(3, 40, 12, 16, 2, 2), 0.3)
 
 
 PROMPTS = torch.randint(0, 40, (3, 5, 6), generator=torch.Generator().manual_seed(1))

@@ -1,5 +1,6 @@
 import pytest
 import torch
+from builders import moved
 
 from cot2lib.model import Cache, Dropout, GPT2Stack
 from cot2lib.model.branches import Branches
@@ -10,11 +11,7 @@ transformers = pytest.importorskip("transformers")
 @pytest.fixture
 def stack():
     torch.manual_seed(0)
-    stack = GPT2Stack(3, 89, 11, 32, 2, 2, seeds=[5, 6, 7])
-    with torch.no_grad():  # away from initialisation, where biases are 0 and norms 1
-        for parameter in stack.parameters():
-            parameter += 0.1 * torch.randn_like(parameter)
-    return stack
+    return moved(GPT2Stack(3, 89, 11, 32, 2, 2, seeds=[5, 6, 7]), 0.1)
 
 
 def hugging_face_loss(model, ids):

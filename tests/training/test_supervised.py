@@ -5,8 +5,8 @@ from functools import partial
 import pytest
 import torch
 from builders import SUMS as TASK
+from builders import moved, weights_of
 from builders import short as of_sixty
-from builders import weights_of
 
 from cot2lib import losses
 from cot2lib.errors import SpecError
@@ -141,18 +141,9 @@ def test_a_short_run_learns_to_search():
 
 
 def loss_of(run, own, prompts=8):
-    stack, data = warm(build_stack([run])), stack_data([run], "cpu")
+    stack, data = moved(build_stack([run]), 0.2), stack_data([run], "cpu")
     batch = data.batch(torch.arange(prompts)[None])
     return stack, batch, batch_loss(stack, run, batch, own=own)
-
-
-def warm(stack):
-    """Weights far enough from initialisation that thoughts differ."""
-    generator = torch.Generator().manual_seed(0)
-    with torch.no_grad():
-        for parameter in stack.parameters():
-            parameter += 0.2 * torch.randn(parameter.shape, generator=generator)
-    return stack
 
 
 def by_hand(stack, run, prompts, outputs, own, slot=False):
