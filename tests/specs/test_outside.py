@@ -70,25 +70,6 @@ class Breaking(Rule):
         return Thought(state.logits.softmax(-1))
 
 
-@dataclass(frozen=True)
-class Plain(Run):
-    """An objective with properties where another has fields."""
-
-    recipe: Recipe
-    task: Task
-    model: Model
-    seed: int = 42
-    supervision = property(lambda run: Supervision())
-    thought = property(lambda run: Base())
-    method = "plain"
-
-    def shape(self):
-        return replace(self, seed=0)
-
-    def trainer(self, specs, load, device):
-        return SupervisedTrainer(specs, device)
-
-
 def run_of(thought, seed=42):
     return RunSpec(RECIPE, MNNS(1, 3, 3), Model(8, 1, 1), thought=thought, seed=seed)
 
@@ -180,13 +161,6 @@ def test_an_own_objective_trains_beside_ours(store):
     first = [json.loads(text)[0] for text in rows["first_losses"]]
     assert first[0] < 0.5 * first[2], "one step's cross-entropy, not the sum of three"
     assert runs.load(specs[0], missing="error").runs == 1
-
-
-@pytest.mark.parametrize("engine", ["torch", "auto"])
-def test_an_objective_may_have_properties(store, engine):
-    one = Plain(RECIPE, MNNS(1, 3, 3), Model(8, 1, 1))
-    rows = runs.run([one, run_of(Base())], device="cpu", engine=engine)
-    assert rows["method"].tolist() == ["plain", "CoT2"] and rows["last"].nunique() == 1
 
 
 def test_an_error_keeps_its_type_and_a_note_names_the_run(store, monkeypatch):

@@ -10,9 +10,7 @@ import cot2lib.llm.settings
 import cot2lib.runs.taught
 import cot2lib.tasks.variants  # noqa: F401
 from cot2lib.specs import KINDS, Model, Supervision, from_data, to_data
-from cot2lib.specs.profiles import Row, grpo, shortened, spec
-from cot2lib.study.csft import comparison
-from cot2lib.study.report import RECIPES
+from cot2lib.specs.profiles import grpo, shortened, spec
 from cot2lib.tasks import MNNS, ProsQA
 from cot2lib.thoughts import Discrete, Hidden
 from cot2lib.training.data import stack_data
@@ -92,19 +90,6 @@ def test_shortened():
     assert half.supervision.switch == half.recipe.steps // 2
     run = shortened(spec("cot2"), 3)
     assert (run.recipe.steps, run.recipe.warmup, run.recipe.evaluate_every) == (246, 24, 246)
-
-
-def test_comparison_shows_every_field():
-    theirs, ours = RECIPES["paper"], RECIPES["quick"]
-    table = comparison().set_index("field")
-    own = {field.name for field in dataclasses.fields(Row)} - {"supervision", "model"}
-    apart = {"budget", "every", "switch", "targets", "scoring", "sees"}
-    formats = {field.name for field in dataclasses.fields(Supervision)} - apart
-    assert set(table.index) == own | formats | {"cycles"}, "what tells methods apart by name is not repeated"
-    assert table.loc["lr", theirs] == "0.0001" and table.loc["lr", ours] == "0.003"
-    assert table.loc["arrow", theirs].startswith("cot2: False, discrete: True, no-cot: True")
-    assert "coconut: 4" in table.loc["cycles", ours] and table.loc["cycles", theirs] == "1"
-    assert set(table.columns) == {theirs, ours, "what the paper says"}
 
 
 def test_a_run_may_have_the_split_of_another_seed():
