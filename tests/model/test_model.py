@@ -62,23 +62,6 @@ def test_padding_that_counts_moves_the_places(stack):
     assert counting.select([0]).reads == counting.reads != stack.reads
 
 
-def test_last_positions_alone_equal_all_positions(stack):
-    inputs = stack.embed(torch.randint(0, 89, (4, 9)))
-    assert torch.allclose(stack(inputs, outputs=3), stack(inputs)[:, :, -3:], rtol=0, atol=1e-5)
-
-
-def test_cache_equals_recomputing(stack):
-    inputs, cache = stack.embed(torch.randint(0, 89, (4, 9))), Cache()
-    parts = [stack(inputs[:, :, a:b], cache=cache) for a, b in ((0, 5), (5, 6), (6, 9))]
-    assert torch.allclose(torch.cat(parts, dim=2), stack(inputs), rtol=0, atol=1e-5)
-
-
-def test_mix_is_the_mean_embedding(stack):
-    weights = torch.rand(3, 2, 4, 89)
-    expected = torch.einsum("rbsv,rvd->rbsd", weights, stack.transformer.wte.weight)
-    assert torch.allclose(stack.mix(weights), expected, rtol=0, atol=1e-5)
-
-
 def test_initialisation_is_gpt2s():
     stack = GPT2Stack(4, 200, 11, 64, 4, 4)
     for name, parameter in stack.named_parameters():

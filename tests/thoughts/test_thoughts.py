@@ -64,12 +64,6 @@ def test_threshold_drops_and_renormalises(threshold, temperature):
     assert torch.allclose(weights[kept] / full[kept], (1 / (full * kept).sum(-1))[..., None].expand_as(full)[kept])
 
 
-def test_greedy_is_the_arg_max():
-    thought = Discrete()(state())
-    assert torch.equal(thought.weights.argmax(-1), LOGITS.argmax(-1))
-    assert torch.equal(thought.weights.sum(-1), torch.ones(2, 3)) and thought.action is None
-
-
 def test_inverse_cdf_at_its_edges():
     weights = torch.tensor([[[0.0, 0.25, 0.0, 0.75, 0.0]]])
     uniforms = torch.tensor([[[1e-7, 0.2499, 0.2501, 1 - 1e-7]]])
