@@ -15,13 +15,13 @@ import pandas as pd
 import pytest
 import torch
 from outside import Sharpened
+from parity import stop_at_a_checkpoint
 
 from cot2lib import MTS, Base, Discrete, GRPOSpec, Rule, Run, Task, Thought, losses, runs
 from cot2lib.errors import SpecError
 from cot2lib.specs import Model, Recipe, RunSpec, Supervision, UndefinedError, from_data, to_data
 from cot2lib.tasks import MNNS
 from cot2lib.training.supervised import SupervisedTrainer
-from cot2lib.training.trainer import StackTrainer
 
 TESTS = Path(__file__).parents[1]
 RECIPE = Recipe(steps=20, batch=8, lr=1e-3, evaluate_every=10)
@@ -214,17 +214,7 @@ def test_a_shared_training_goes_on_after_a_kill(store, nothing_shipped, monkeypa
     monkeypatch.setenv("COT2_STORE", f"{store}-whole")
     whole = runs.run(asked, device="cpu", engine="torch")
     monkeypatch.setenv("COT2_STORE", str(store))
-    monkeypatch.setattr(runs.store, "pause", lambda spent: -1)
-    finish = StackTrainer._record
-
-    def killed(trainer):
-        finish(trainer)
-        if trainer.progress.step == RECIPE.steps:
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(StackTrainer, "_record", killed)
-        runs.run(asked, device="cpu", engine="torch")
+    stop_at_a_checkpoint(monkeypatch, *asked, engine="torch")
     assert list(store.glob("*.checkpoint.safetensors"))
     again = runs.run(asked, device="cpu", engine="torch")
     same = [name for name in whole if name not in ("seconds", "date")]
