@@ -352,7 +352,8 @@ def test_numbers_of_other_libraries_are_taken():
     assert hindsight_targets(SUMS, np.int64(2)).sum() == 18
     assert spec(lr=1).id == spec(lr=1.0).id and spec(lr=np.float32(0.5)).id == spec(lr=0.5).id
     assert GPT2Stack(np.int64(1), *SHAPE[1:], seeds=np.array([3])).embed(torch.tensor([[8]])).numel() == 4
-    assert type(Base(temperature=1).temperature) is float and MNNS(seed=2**63 - 1).seed == 2**63 - 1
+    assert type(Base(temperature=1).temperature) is float and type(MNNS(length=np.int64(3)).length) is int
+    assert MNNS(seed=2**63 - 1).seed == 2**63 - 1
     assert [stack().embed(torch.zeros(shape, dtype=torch.int64)).shape for shape in ((2, 3, 1), (0, 2))] == [
         (2, 3, 1, 4), (2, 0, 2, 4)
     ]  # fmt: skip

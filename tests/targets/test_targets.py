@@ -212,11 +212,6 @@ def test_weights_that_fall_geometrically():
         assert torch.allclose(values[1:] / values[:-1], torch.tensor(0.5, dtype=torch.float64))
 
 
-def test_the_arrow_is_the_prompts_last_token():
-    seen = visits()
-    assert (Arrow()(seen).fed[:, :2].argmax(-1) == SUMS.prompt()[0, -1]).all()
-
-
 # Names, ids and faults
 
 

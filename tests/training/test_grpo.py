@@ -28,9 +28,6 @@ def test_a_rising_k_ends_at_the_thoughts_own(monkeypatch):
     seen, trained = noted(monkeypatch), trainer(one)
     trained.train()
     assert [given[1][0].shape[-1] for given in seen] == [1] * 4 + [2] * 4 + [3] * 4
-    flat, rising = trainer(rewarded(thought=MTS(1))), trainer(rewarded(thought=MTS(3), first_k=1))
-    flat.advance(4), rising.advance(rising.ahead())
-    assert rising.progress.step == 4 and torch.equal(weights_of(flat), weights_of(rising))
 
 
 @pytest.mark.parametrize("engine", [lambda made: made, preferred], ids=["torch", "fused"])
