@@ -280,7 +280,6 @@ REFUSALS = [
         "targets of 100000 inputs take",
         lambda: runs.run([*SPECS, replace(short(), task=MNNS(length=1000, inputs=10**5))]),
     ),
-    ("prompt and outputs take 14 positions", lambda: check_run(replace(spec(), supervision=Supervision(pauses=5)))),
     ("are no numbers; learn them", lambda: check_run(spec(task=GRAPHS, embedding="cosine"))),
     ("loss_on='sequence' needs prompts of single tokens", lambda: in_sequence(GRAPHS)),
     ("loss_on='sequence' needs inputs of one length", lambda: in_sequence(replace(GRAPHS, grammar="sentences"))),

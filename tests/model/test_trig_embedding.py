@@ -56,14 +56,6 @@ def test_entries_by_hand():
     assert row.tolist() == pytest.approx(expected, abs=1e-6)
 
 
-def test_adding_a_number_turns_every_circle():
-    """What the construction lives on: e(s + d) is e(s) turned by angles that depend on d alone."""
-    task = MNNS()
-    rows = table_of(task, 32).double() / (SCALE * math.sqrt(2))
-    turned = lambda number: torch.complex(*rows[task.state_id(number)].split(16))[:-1]
-    assert torch.allclose(turned(5 + 9), turned(5) * turned(9), atol=1e-6)
-
-
 def test_frequencies_span_half_the_period():
     assert frequencies(4, 9).tolist() == [1, 2, 3, 4]
     assert frequencies(3, 73).tolist() == [1, 18, 36] and frequencies(1, 73).tolist() == [1]

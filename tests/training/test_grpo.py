@@ -12,8 +12,6 @@ from cot2lib.thoughts import MTS, Discrete
 from cot2lib.training import data
 from cot2lib.training.fused import preferred
 
-TWO = MTS(2)
-
 
 def test_mts_of_one_token_is_discrete_grpo():
     one, other = trainer(rewarded(thought=MTS(1))), trainer(rewarded(thought=Discrete(1.0)))
