@@ -218,10 +218,6 @@ def test_json_and_back_and_the_pinned_id(name):
     assert (pinned is None) == bool(outsiders(run)) and pinned in (None, run.id)
 
 
-def test_ids_differ():
-    assert len({kind.run.id for kind in KINDS.values()}) == len(KINDS)
-
-
 def with_part(part):
     """A run that is, or has, a part."""
     if isinstance(part, Run):
