@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from fractions import Fraction
 
 import pytest
 import torch
@@ -22,10 +21,7 @@ SUMS = torch.arange(-36, 37, dtype=torch.float64)
 
 @given(st.integers(1, 300).flatmap(lambda v: st.tuples(st.just(v), st.integers(1, v))))
 def test_log_subsets_is_never_below_the_papers(sizes):
-    """In integers: C(v, B) B^B >= v^B; and the factors of its proof."""
     v, b = sizes
-    assert math.comb(v, b) * b**b >= v**b
-    assert all(Fraction(v - i, b - i) >= Fraction(v, b) for i in range(b))
     assert margins.log_subsets(v, b) >= margins.log_subsets_below(v, b) - 1e-9
 
 
