@@ -42,12 +42,12 @@ def test_the_same_bits_as_on_the_cpu():
     assert torch.equal(*scales)
 
 
-FROZEN, FRESH = dict(embedding="cosine, frozen"), dict(task=ProsQA(inputs=100, naming="fresh"))
+FROZEN, FRESH = dict(embedding="cosine, frozen", lr=1e-4), dict(task=ProsQA(inputs=100, naming="fresh"), lr=1e-4)
 
 
 @pytest.mark.parametrize("options", [{}, dict(method="discrete"), dict(method="no-cot"), FROZEN, FRESH], ids=str)
 def test_captured_training_equals_training_on_the_cpu(options):
-    cpu, gpu = on_both([short(**options), short(**options, seed=43, lr=1e-3)])
+    cpu, gpu = on_both([short(**options), short(**dict(lr=1e-3) | options, seed=43)])
     before = gpu.stack.transformer.wte.weight.clone()
     for trainer in (cpu, gpu):
         trainer.advance(WARM_UP + 20)
