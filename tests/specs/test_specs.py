@@ -9,7 +9,7 @@ from builders import ROOT
 import cot2lib.llm.settings
 import cot2lib.runs.taught
 import cot2lib.tasks.variants  # noqa: F401
-from cot2lib.specs import KINDS, Model, Supervision, from_data, to_data
+from cot2lib.specs import KINDS, Model, Supervision
 from cot2lib.specs.profiles import grpo, shortened, spec
 from cot2lib.tasks import MNNS, ProsQA
 from cot2lib.thoughts import Discrete, Hidden
@@ -96,7 +96,6 @@ def test_a_run_may_have_the_split_of_another_seed():
     """Its data are those of that seed; initialisation, data order and dropout stay those of its own."""
     usual, donor = spec("cot2", "quick", seed=43), spec("cot2", "quick", seed=42)
     moved = replace(usual, split=42)
-    assert moved.id != usual.id and replace(moved, split=None).id == usual.id and from_data(to_data(moved)) == moved
     assert moved.shape() == usual.shape() and moved.columns()["split"] == 42 and usual.columns()["split"] == 43
     data = {run: stack_data([run], "cpu") for run in (usual, donor, moved)}
     assert torch.equal(data[moved].train[0], data[donor].train[0])
