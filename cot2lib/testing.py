@@ -217,7 +217,7 @@ def check_rule(rule: Rule, vocab: int, d_model: int) -> None:
     thought, again = (_first_thought(it, rule, state) for _ in range(2))
     unchanged = torch.equal(state.logits, _state(vocab, d_model).logits)
     it.need(unchanged, "its first thought", "changes the logits in place; work on a copy")
-    parts = [(getattr(one, name) for one in (thought, again)) for name in ("weights", "latent", "action")]
+    parts = [(getattr(thought, name), getattr(again, name)) for name in ("weights", "latent", "action")]
     same = all(one is other or (type(one) is type(other) and torch.equal(one, other)) for one, other in parts)
     it.need(same, "its first thought", "differs for one state; draw from state.draws alone, and keep nothing")
     if not samples(rule):

@@ -27,10 +27,10 @@ def some(values, kept):
     return [pytest.param(value, marks=[pytest.mark.thorough] * (n >= kept)) for n, value in enumerate(values)]
 
 
-def short(method="cot2", seed=42, **options):
-    """A run of sixty quick steps."""
-    recipe = dict(steps=60, evaluate_every=20, batch=16)
-    return spec(method, "quick", task=SUMS, d_model=16, seed=seed, **recipe | options)
+def short(method="cot2", seed=42, profile="quick", **options):
+    """A run of sixty steps."""
+    shape = dict(task=SUMS, d_model=16, steps=60, evaluate_every=20, batch=16)
+    return spec(method, profile, seed=seed, **shape | options)
 
 
 def small_specs(method, seeds=(42, 43)):
@@ -93,6 +93,15 @@ def walks(task, row):
     for _ in range(int(task.graphs.hops[row])):
         layers.append([(*walk, after) for walk in layers[-1] for after in edges.successors(walk[-1])])
     return layers[1:]
+
+
+def moved(stack, size):
+    """A stack whose weights are far from their start, where biases are zero and all thoughts alike."""
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in stack.parameters():
+            parameter += size * torch.randn(parameter.shape, generator=generator)
+    return stack
 
 
 # Thoughts of one distribution, which rules draw

@@ -35,10 +35,10 @@ def moved(trainer):
     return trainer
 
 
-def stop_at_a_checkpoint(monkeypatch, run, **options):
-    """Train a run until its first checkpoint is written; the process dies there."""
+def stop_at_a_checkpoint(monkeypatch, *specs, **options):
+    """Train runs until their first checkpoint is written; the process dies there."""
 
-    class Interrupt(Exception):
+    class Interrupt(BaseException):
         pass
 
     def interrupted(entry, state, original=stores.Entry.save):
@@ -48,7 +48,7 @@ def stop_at_a_checkpoint(monkeypatch, run, **options):
     with monkeypatch.context() as patch, pytest.raises(Interrupt):
         patch.setattr(stores, "pause", lambda spent: -1)
         patch.setattr(stores.Entry, "save", interrupted)
-        runs.run([run], device="cpu", **options)
+        runs.run(specs, device="cpu", **options)
 
 
 def gradients(trainer):

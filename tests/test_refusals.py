@@ -14,7 +14,6 @@ from cot2lib.errors import CoT2Error
 from cot2lib.kit.frozen import distinct
 from cot2lib.metrics import maj_at_k, mean_interval, paired_interval, pass_at_k, prediction_interval
 from cot2lib.model import GPT2Stack
-from cot2lib.runs import packed
 from cot2lib.specs import GRPOSpec, Model, Supervision, from_data
 from cot2lib.specs.profiles import shortened
 from cot2lib.supervision import hindsight_targets
@@ -80,10 +79,7 @@ def thinks(rule):
 REFUSALS = [
     # numbers of any field
     ("budget=2.5: give a whole number", lambda: hindsight_targets(SUMS, 2.5)),
-    ("budget=nan: give a whole number", lambda: hindsight_targets(SUMS, NAN)),
     ("budget=True: give a whole number", lambda: hindsight_targets(SUMS, True)),
-    ("budget='2': give a whole number", lambda: hindsight_targets(SUMS, "2")),
-    ("k=inf: give a whole number", lambda: mse_ratio(FAIR, MOVES, INF)),
     ("high=None: give a whole number", lambda: MNNS(high=None)),
     ("seed=array([1, 2]): give a whole number", lambda: spec(seed=np.array([1, 2]))),
     ("seed=tensor(1.5000): give a whole number", lambda: spec(seed=torch.tensor(1.5))),
@@ -225,10 +221,7 @@ REFUSALS = [
     ("choose one of geometric, product, per-draw.", lambda: losses.log_ratios(*torch.ones(2, 1, 1, 1, 3), "mean")),
     # models
     ("runs=0: must be at least 1", lambda: GPT2Stack(0, *SHAPE[1:])),
-    ("vocab_size=-9: must be at least 1", lambda: GPT2Stack(1, -9, 5, 4, 1, 1)),
     ("positions=5.0: give a whole number", lambda: GPT2Stack(1, 9, 5.0, 4, 1, 1)),
-    ("layers=0: must be at least 1", lambda: GPT2Stack(1, 9, 5, 4, 0, 1)),
-    ("heads=0: must be at least 1", lambda: GPT2Stack(1, 9, 5, 4, 1, 0)),
     ("heads=3 does not divide d_model=4", lambda: GPT2Stack(1, 9, 5, 4, 1, 3)),
     ("seed has 64 bits", lambda: stack([1, 2**63])),
     ("seed=0.5: give a whole number", lambda: stack([1, 0.5])),
@@ -260,13 +253,10 @@ REFUSALS = [
     ("(see `shape` of a run); load others one by one.", lambda: runs.load_stack(SPECS[:2])),
     ("device='abacus' is unknown; choose auto, cpu or cuda.", lambda: runs.run(SPECS, device="abacus")),
     ("device='cuda:1' is unknown", lambda: runs.run(SPECS, missing="error", device="cuda:1")),
-    ("device='meta' is unknown", lambda: runs.run(SPECS, device="meta")),
-    ("device='' is unknown", lambda: runs.run(SPECS, device="")),
     ("threads=0: must be at least 1", lambda: runs.run(SPECS, threads=0)),
     ("threads=1.5: give a whole number", lambda: runs.run(SPECS, threads=1.5)),
     ("shard=(2, 2): give (k, n) with 0 <= k < n.", lambda: runs.run(SPECS, shard=(2, 2))),
     ("shard=(-1, 2)", lambda: runs.run(SPECS, shard=(-1, 2))),
-    ("shard=(0, 0)", lambda: runs.run(SPECS, shard=(0, 0))),
     ("budget B=9", lambda: runs.run([*SPECS, short("cot2", budget=9)])),
     (
         "to train on some and hold out others; widen it.",
@@ -276,14 +266,9 @@ REFUSALS = [
         "targets of 100000 inputs take",
         lambda: runs.run([*SPECS, replace(short(), task=MNNS(length=1000, inputs=10**5))]),
     ),
-    ("prompt and outputs take 14 positions", lambda: check_run(replace(spec(), supervision=Supervision(pauses=5)))),
     ("are no numbers; learn them", lambda: check_run(spec(task=GRAPHS, embedding="cosine"))),
     ("loss_on='sequence' needs prompts of single tokens", lambda: in_sequence(GRAPHS)),
     ("loss_on='sequence' needs inputs of one length", lambda: in_sequence(replace(GRAPHS, grammar="sentences"))),
-    (
-        "loss of a curve has more than 5 decimals or is too large; train that run again.",
-        lambda: packed.pack(pd.DataFrame({"id": ["a"], "loss": [1 / 3]})),
-    ),
     # numbers over runs
     ("k=0 of 5 samples", lambda: pass_at_k(1, 5, 0)),
     ("k=6 of 5 samples", lambda: pass_at_k(1, 5, 6)),
@@ -348,7 +333,8 @@ def test_numbers_of_other_libraries_are_taken():
     assert hindsight_targets(SUMS, np.int64(2)).sum() == 18
     assert spec(lr=1).id == spec(lr=1.0).id and spec(lr=np.float32(0.5)).id == spec(lr=0.5).id
     assert GPT2Stack(np.int64(1), *SHAPE[1:], seeds=np.array([3])).embed(torch.tensor([[8]])).numel() == 4
-    assert type(Base(temperature=1).temperature) is float and MNNS(seed=2**63 - 1).seed == 2**63 - 1
+    assert type(Base(temperature=1).temperature) is float and type(MNNS(length=np.int64(3)).length) is int
+    assert MNNS(seed=2**63 - 1).seed == 2**63 - 1
     assert [stack().embed(torch.zeros(shape, dtype=torch.int64)).shape for shape in ((2, 3, 1), (0, 2))] == [
         (2, 3, 1, 4), (2, 0, 2, 4)
     ]  # fmt: skip

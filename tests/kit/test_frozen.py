@@ -1,6 +1,5 @@
 from dataclasses import dataclass
 
-import numpy as np
 import pytest
 
 from cot2lib.kit.frozen import KINDS, Frozen, from_data, to_data
@@ -10,16 +9,6 @@ from cot2lib.thoughts import MTS
 @dataclass(frozen=True)
 class Data(Frozen):
     count: int = 1
-    rate: float = 0.5
-    steps: int | None = 3
-    names: tuple[str, ...] = ()
-
-
-def test_numbers_get_the_declared_type():
-    data = Data(count=np.int64(4), rate=1, steps=None, names=["a", "b"])
-    assert type(data.count) is int and data.count == 4
-    assert type(data.rate) is float and data.rate == 1.0
-    assert data.steps is None and data.names == ("a", "b")
 
 
 def test_a_class_keeps_its_tag_under_another_name(monkeypatch):

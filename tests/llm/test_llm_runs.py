@@ -1,5 +1,6 @@
 """Trainings of language models in the store."""
 
+import shutil
 import sys
 from dataclasses import replace
 
@@ -9,7 +10,7 @@ import torch
 
 from cot2lib.errors import RecordError, SpecError
 from cot2lib.kit.frozen import from_data, to_data
-from cot2lib.thoughts import MTS, Dirichlet
+from cot2lib.thoughts import Dirichlet
 
 pytest.importorskip("transformers")
 from cot2lib.kit.files import save_tensors
@@ -76,11 +77,18 @@ def test_train_tells_how_far_it_is(finished):
     assert seen[3].splitlines()[-1].startswith(f"{label}: step 3 of 8, about ")
 
 
-def test_train_by_another_rule(store):
-    recipe = replace(RUN.recipe, thought=Dirichlet(20.0), enter=0.0, full=0.2)
-    run = replace(RUN, recipe=recipe)
+def test_train_by_another_rule_evaluates_on_what_is_held_out(store, finished, monkeypatch):
+    """It starts from the model that the other run started from."""
+    shutil.copytree(finished[0], store)
+    rule, parts, plans, asked, evaluate = Dirichlet(20.0), [], [], runs.asked, policy.evaluate
+    monkeypatch.setattr(runs, "asked", lambda *given: parts.append(given[2]) or asked(*given))
+    monkeypatch.setattr(policy, "evaluate", lambda *given: plans.append(given[3]) or evaluate(*given))
+    run = replace(RUN, recipe=replace(RUN.recipe, steps=2, thought=rule, enter=0.0, full=0.5))
     assert from_data(to_data(run)) == run and run.id != RUN.id and run.columns()["method"] == "Dirichlet(gamma=20.0)"
     table = runs.train(run)
+    assert parts == ["training", "new numbers"]
+    assert [(plan.thought, plan.thoughts) for plan in plans[:3]] == [(rule, 0), (rule, 2), (rule, 2)]
+    assert [plan.token.temperature for plan in plans[:3]] == [0.0, 0.0, 1.0]
     assert (table[table["decoding"] == "sampled"]["thoughts"] == 2).all()
     assert runs.finished(run)["log"][-1]["thoughts"] == 2
 
@@ -116,17 +124,6 @@ def test_train_interrupted_ends_where_it_would_have(trained, tmp_path, monkeypat
     assert runs.train(RUN).equals(whole) and taken == list(range(1, 9)) and runs.finished(RUN)["log"] == log
     assert all(torch.equal(value, weights[name]) for name, value in kept.load(runs.entry(RUN).finished)[0].items())
     assert not runs.entry(RUN).checkpoint.exists()
-
-
-def test_train_evaluates_on_what_is_held_out(store, monkeypatch):
-    asked, parts, plans = runs.asked, [], []
-    monkeypatch.setattr(runs, "asked", lambda *given: parts.append(given[2]) or asked(*given))
-    evaluate = policy.evaluate
-    monkeypatch.setattr(policy, "evaluate", lambda *given: plans.append(given[3]) or evaluate(*given))
-    runs.train(replace(RUN, recipe=replace(RUN.recipe, steps=1)))
-    assert parts == ["training", "new numbers"]
-    assert [(plan.thought, plan.thoughts) for plan in plans[:3]] == [(MTS(2), 0), (MTS(2), 2), (MTS(2), 2)]
-    assert [plan.token.temperature for plan in plans[:3]] == [0.0, 0.0, 1.0]
 
 
 def test_some_stories_are_of_all_numbers_of_sums_and_unseen_ones_differ():

@@ -1,7 +1,5 @@
 """Masks that keep steps local: what the output of a step depends on, found by what changes it."""
 
-from dataclasses import replace
-
 import pytest
 import torch
 
@@ -10,7 +8,6 @@ from cot2lib.kit import random
 from cot2lib.kit.random import Site
 from cot2lib.locality import causal, masks, seen
 from cot2lib.model import GPT2Stack
-from cot2lib.specs import Supervision
 from cot2lib.tasks import MNNS, ProsQA
 from cot2lib.thoughts import MTS
 
@@ -80,12 +77,6 @@ def test_rollouts_and_their_replay_agree_with_each_alone(stack, sees):
     inputs = torch.cat([stack.embed(prompts.repeat_interleave(3, 1)), rollout.thoughts(stack)], 2)
     plain = stack(inputs, outputs=TASK.steps, sees=mask)
     assert (plain - rollout.logits).abs().max() < 1e-5
-
-
-def test_what_the_mask_is_made_for_is_asked_of_the_task():
-    """No id of a run without masks has the field."""
-    assert TASK.reads.sum(1).tolist() == [1] * 4 and TASK.reads.int().argmax(1).tolist() == [*DIGITS]
-    assert replace(Supervision(sees="strict"), sees="all") == Supervision()
 
 
 def test_masks_of_trained_models_restrict_what_they_name(stack):

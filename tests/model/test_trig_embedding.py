@@ -1,29 +1,26 @@
 """Trigonometric embedding tables: their rows, and training that starts from them or leaves them alone."""
 
 import math
+from functools import partial
 
 import pytest
 import torch
+from builders import SUMS as TASK
+from builders import short as of_sixty
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cot2lib.model.trigonometric import SCALE, frequencies, trigonometric_table
-from cot2lib.specs.profiles import spec
 from cot2lib.tasks import MNNS
 from cot2lib.training.fused import preferred
 from cot2lib.training.supervised import SupervisedTrainer, build_stack
 
-TASK = MNNS(1, 5, 3)
 TRIGONOMETRIC = ("cosine", "cosine, frozen")
+short = partial(of_sixty, profile="paper", layers=1, heads=1, steps=20, dropout=0.1, weight_decay=0.1)
 
 
 def table_of(task, d_model):
     return trigonometric_table(task.numbers, task.kinds, d_model)
-
-
-def short(embedding, seed=42, **recipe):
-    options = dict(steps=20, evaluate_every=20, batch=16, dropout=0.1, weight_decay=0.1) | recipe
-    return spec("cot2", "paper", task=TASK, d_model=16, layers=1, heads=1, embedding=embedding, seed=seed, **options)
 
 
 # The table
@@ -66,7 +63,8 @@ def test_frequencies_span_half_the_period():
 
 def test_stacks_start_from_the_table_and_otherwise_as_learned_ones():
     stacks = {
-        name: build_stack([short(name, 42), short(name, 43)]).state_dict() for name in ("learned", *TRIGONOMETRIC)
+        name: build_stack([short(embedding=name, seed=seed) for seed in (42, 43)]).state_dict()
+        for name in ("learned", *TRIGONOMETRIC)
     }
     for name in TRIGONOMETRIC:
         differing = {part for part, value in stacks[name].items() if not torch.equal(value, stacks["learned"][part])}
@@ -78,7 +76,7 @@ def test_stacks_start_from_the_table_and_otherwise_as_learned_ones():
 def test_a_frozen_table_stays_to_the_bit_and_a_free_one_does_not(engine):
     """Neither gradients nor weight decay reach it; everything else trains."""
     for name in TRIGONOMETRIC:
-        trainer = engine(SupervisedTrainer([short(name, 42), short(name, 43, lr=1e-3)]))
+        trainer = engine(SupervisedTrainer([short(embedding=name), short(embedding=name, seed=43, lr=1e-3)]))
         before = {part: value.clone() for part, value in trainer.stack.state_dict().items()}
         trainer.advance(20)
         after = trainer.stack.state_dict()

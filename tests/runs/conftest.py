@@ -5,8 +5,10 @@ import shutil
 import pytest
 import torch
 from builders import SPECS
+from parity import stop_at_a_checkpoint
 
 from cot2lib import runs
+from cot2lib.kit import provenance
 from cot2lib.runs import store as stores
 from cot2lib.training.supervised import SupervisedTrainer
 
@@ -51,28 +53,14 @@ def starts(monkeypatch):
     return seen
 
 
-class Interrupt(BaseException):
-    """Raised in the middle of training."""
-
-
 @pytest.fixture
 def interrupted(store, nothing_shipped, monkeypatch):
-    """Interrupt training of some runs right after a checkpoint at step 40 of 60; returns the checkpoint."""
+    """Interrupt training of some runs right after a checkpoint at step 20 of 60; returns the checkpoint."""
 
     def interrupt(specs):
-        save = stores.Entry.save
-
-        def stop(entry, state):
-            tensors, meta = state()
-            if meta["progress"]["step"] == 40:
-                meta["provenance"]["commit"] = "before"
-                save(entry, lambda: (tensors, meta))
-                raise Interrupt
-
-        with monkeypatch.context() as patched, pytest.raises(Interrupt):
-            patched.setattr(stores, "pause", lambda spent: -1)
-            patched.setattr(stores.Entry, "save", stop)
-            runs.run(specs)
+        with monkeypatch.context() as patched:
+            patched.setattr(provenance, "commit", lambda: "before")
+            stop_at_a_checkpoint(monkeypatch, *specs)
         return next(store.glob("*.checkpoint.safetensors"))
 
     return interrupt

@@ -1,7 +1,5 @@
 """Packed curves come back as they were."""
 
-import lzma
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -27,13 +25,6 @@ def table(points):
 def test_a_table_comes_back_to_the_bit(points):
     made = table(points)
     pd.testing.assert_frame_equal(packed.unpack(packed.pack(made)), made, check_exact=True)
-
-
-def test_a_gap_is_found_in_bytes_that_ship():
-    head = b'{"ids": ["a"], "points": 1, "columns": {"loss": "decimal"}}'
-    content = head + b"\n" + bytes(8) + bytes.fromhex("ffffffffffff3f00")
-    assert lzma.decompress(packed.pack(pd.DataFrame({"id": ["a"], "loss": [np.nan]}))) == content
-    assert packed.unpack(lzma.compress(content))["loss"].isna().all()
 
 
 def test_pack_refuses_values_that_do_not_fit():

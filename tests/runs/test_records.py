@@ -11,7 +11,7 @@ from builders import SPECS
 
 from cot2lib import runs
 from cot2lib.errors import RecordError
-from cot2lib.kit.files import TEMPORARY, load_meta, write_atomic
+from cot2lib.kit.files import load_meta, write_atomic
 from cot2lib.runs import records
 from cot2lib.runs import store as stores
 from cot2lib.study import frame, sweeps
@@ -175,12 +175,6 @@ def test_accuracies_by_hand():
     assert found["closing_mean"] == found["curve_mean"], "there are fewer than ten evaluations"
 
 
-def test_closing_mean_is_of_the_last_ten():
-    found = stores.accuracies(curve([9, 9, *range(10)], [0] * 12), 10, 0)
-    assert found["closing_mean"] == pytest.approx(sum(range(10)) / 100)
-    assert found["curve_mean"] == pytest.approx((18 + 45) / 120)
-
-
 def test_hours_are_of_one_core_or_one_gpu():
     """Threads multiply the hours of a CPU; those that drive a GPU do not."""
     made = {"seconds": [3600, 3600], "threads": [4, 8], "device": ["cpu (Some)", "NVIDIA H100"]}
@@ -216,12 +210,6 @@ def reads_as(folder):
     weights = {run.id: records.shipped_weights(run.id, folder) for run in SPECS}
     held = {run_id: float(part["transformer.ln_f.bias"].sum()) for run_id, part in weights.items() if part}
     return rows.to_csv(), curves.to_csv(), str(held)
-
-
-def files(folder):
-    """What lies in a folder but for the temporary files of the killed."""
-    whole = [path for path in folder.iterdir() if not TEMPORARY.fullmatch(path.name)]
-    return {path.name: path.read_bytes() for path in whole}
 
 
 @pytest.fixture
@@ -269,11 +257,11 @@ def test_damaged_records_stop_a_collect(collects):
     """Git has them whole; a collect that went on without them would lose runs."""
     old, new = collects(SPECS[:1], SPECS[:2])
     shutil.copy(new / CURVES, old / CURVES)
-    damaged = files(old)
+    damaged = {path: path.read_bytes() for path in old.iterdir()}
     for replace in (False, True):
         with pytest.raises(RecordError, match=r"curves\.xz is truncated or changed.*put it back from git"):
             collect("tiny", "quick", folder=old, replace=replace)
-    assert files(old) == damaged
+    assert {path: path.read_bytes() for path in old.iterdir()} == damaged
 
 
 def test_of_a_run_that_two_chapters_ship_there_is_one_row(collects, monkeypatch):
@@ -283,24 +271,21 @@ def test_of_a_run_that_two_chapters_ship_there_is_one_row(collects, monkeypatch)
     assert len(records.shipped(old)[0]) == 3
 
 
-def test_files_of_killed_writers_are_removed(tmp_path):
+def test_files_of_killed_writers_are_removed(tmp_path, monkeypatch):
     """By the next writer in the folder, an hour later; what others are writing, and what is not ours, stays."""
-    ours = [".ab12.safetensors.k3j_x9qa", ".tiny.quick.runs.csv.abcdefgh", ".manifest.json.abcdefgh"]
-    names = [*ours, ".ours.settings", "tiny.csv.abcdefgh", ".tiny.csv.short"]
-    for age in (3500, 3700):
-        for name in names:
-            (tmp_path / name).write_text("half")
-            os.utime(tmp_path / name, (time.time() - age,) * 2)
-        write_atomic(tmp_path / "new.csv", lambda path: path.write_text("whole"))
-        left = {path.name for path in tmp_path.iterdir()} - {"new.csv"}
-        assert left == set(names) - set(ours if age > 3600 else [])
-
-
-def test_the_killed_leave_files_of_the_pattern_that_is_cleared(tmp_path, monkeypatch):
     for name in ("a.checkpoint.safetensors", "b.c.curves.xz", ".b.runs.csv", "manifest.json"):
         with monkeypatch.context() as patched, pytest.raises(Killed):
             kill_at(patched, 0)
             write_atomic(tmp_path / name, lambda path: path.write_text("half"))
-        (left,) = tmp_path.iterdir()
-        assert TEMPORARY.fullmatch(left.name)
-        left.unlink()
+    ours, others = (
+        {path.name for path in tmp_path.iterdir()},
+        {".ours.settings", "tiny.csv.abcdefgh", ".tiny.csv.short"},
+    )
+    for name in others:
+        (tmp_path / name).write_text("half")
+    for age in (3500, 3700):
+        for name in ours | others:
+            os.utime(tmp_path / name, (time.time() - age,) * 2)
+        write_atomic(tmp_path / "new.csv", lambda path: path.write_text("whole"))
+        left = {path.name for path in tmp_path.iterdir()} - {"new.csv"}
+        assert left == (others if age > 3600 else ours | others) and len(ours) == 4

@@ -28,7 +28,7 @@ def test_a_checkpoint_is_found_by_the_runs_in_it(interrupted, starts):
     checkpoint = interrupted(MANY[:3])
     starts.clear()
     assert runs.run(MANY[1:])["commit"].eq("before").tolist() == [True, True, False]
-    assert starts == [([42, 43, 44], 40), ([45], 0)] and not checkpoint.exists()
+    assert starts == [([42, 43, 44], 20), ([45], 0)] and not checkpoint.exists()
     assert len(runs.run(MANY, missing="error")) == 4, "the fourth run of the checkpoint is finished too"
 
 
@@ -41,7 +41,7 @@ def test_a_checkpoint_outlives_the_recording_of_other_runs(interrupted, starts, 
     checkpoint = interrupted(MANY[1:3])
     starts.clear()
     runs.run(MANY[:3])
-    assert starts == [([43, 44], 40)] and not checkpoint.exists()
+    assert starts == [([43, 44], 20)] and not checkpoint.exists()
 
 
 def test_a_checkpoint_of_finished_runs_is_removed(interrupted, store, starts):

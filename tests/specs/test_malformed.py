@@ -1,42 +1,24 @@
-"""Rules and tasks of a stranger with one wrong member: each ends in one sentence that names it, or trains to numbers.
+"""Rules and tasks of a stranger with one wrong member: each is refused in one sentence that names class and member."""
 
-What only a training meets keeps its error, and a note names the class.
-
-`MANY` of them are drawn by a seed, in `PARTS`: the first is tried by `make test`, all by `make thorough`.
-"""
-
-import math
-import random
+import inspect
 from dataclasses import dataclass, replace
 
 import jaxtyping
 import pytest
 import torch
-from builders import registered, some
+from builders import registered
+from outside import Pair
 from ragged import Ragged
+from torch import Tensor
 
-from cot2lib import MTS, Base, Discrete, GRPOSpec, Rule, RunSpec, Sampled, Thought, runs
-from cot2lib.errors import CoT2Error
-from cot2lib.runs import store
-from cot2lib.specs import Model, Recipe, Supervision
-from cot2lib.specs import Supervision as Shown
+from cot2lib import MTS, Base, Discrete, RunSpec, Thought, runs
+from cot2lib.errors import SpecError
+from cot2lib.specs import Model, Recipe
 from cot2lib.tasks import MNNS, ProntoQA, ProsQA
 from cot2lib.testing import check_rule, check_task
 from cot2lib.thoughts import Always, Dirichlet, Gaussian, Gumbel, Hidden, Systematic, ZeroSlot
 
-MANY, PARTS = 2000, 20
-TASK = MNNS(1, 3, 3)
-RECIPE = Recipe(steps=2, batch=4, lr=1e-3, evaluate_every=1)
-NAN, INF = float("nan"), float("inf")
-ODD = (None, -1, 0, 1, 3, 10**12, 2.5, NAN, INF, "many", [], [1, 2], {}, True, Thought)
-RULE_PARTS = (
-    "weights", "action", "latent", "whole", "log_densities", "parameters", "columns", "samples"
-)  # fmt: skip
-TASK_MEMBERS = (
-    "name", "size", "vocab_size", "eos_id", "steps", "positions", "prompt", "padding", "lengths", "answer_ids",
-    "right", "states", "state_ids", "start", "children", "trajectories", "full_budget", "frontier", "renamed", "pairs",
-    "score", "preference", "classes", "split", "train_size", "padding_counts", "mirror", "reads",
-)  # fmt: skip
+NAN = float("nan")
 
 
 @pytest.fixture(autouse=True)
@@ -45,154 +27,129 @@ def unchecked(monkeypatch):
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
+def fails(_):
+    raise KeyError("mine")
+
+
+def drawn(value):
+    return torch.randint_like(value, 1, 4)
+
+
+def always(value):
+    return lambda _: value
+
+
+TASK_FAULTS = [  # a member, what becomes of its value, what is said
+    ("name", always(3), "is no text"),
+    ("name", fails, "fails (KeyError: 'mine')"),
+    ("size", always(2.5), "size=2.5: give a whole number"),
+    ("steps", always(0), "is 0; give a whole number of 1..10000"),
+    ("eos_id", always(10**6), "is 1000000; give a whole number of 0..35"),
+    ("eos_id", always(int(Ragged().state_ids[3])), "which is the token of a state"),
+    ("padding_counts", always(1), "is neither True nor False"),
+    ("frontier", always("all"), "is 'all'; choose one of walks"),
+    ("full_budget", always("many"), "is no number"),
+    ("prompt", Tensor.tolist, "is of type list; give a int64 tensor of shape (117, any)"),
+    ("prompt", Tensor.int, "is a int32 tensor of shape (117, 6)"),
+    ("prompt", Tensor.to_sparse, "is on cpu in layout torch.sparse_coo"),
+    ("prompt", lambda value: value - 5, "holds -5..1; give numbers of 0..35"),
+    ("prompt", drawn, "differs from call to call"),
+    ("positions", always(3), "is 3, but prompt and outputs take 10"),
+    ("lengths", lambda value: 2 * value, "holds 4..8; give numbers of 1..4"),
+    ("padding", lambda value: value - 1, "holds -1..1"),
+    ("state_ids", torch.zeros_like, "gives one token to several states"),
+    ("reads", always(torch.zeros(3, 6).bool()), "give a bool tensor of shape (4, any)"),
+    ("mirror", always(torch.full((29,), 29)), "holds 29..29; give numbers of 0..28"),
+    ("start", lambda value: value + 20, "holds 34..36"),
+    ("start", always(-1), "is -1; give a whole number of 0..28"),
+    ("trajectories", always(2.5), "is 2.5; give a whole number of 1.."),
+    ("trajectories", lambda value: value + 1, "contradict each other"),
+    ("score", Tensor.double, "is a float64 tensor"),
+    ("preference", always(torch.zeros(28).long()), "give a int64 tensor of shape (29)"),
+    ("children", lambda value: value + 9, "give numbers of -1..28"),
+    ("children", lambda value: value.flip(0), "gives an input other states if it comes alone"),
+    ("answer_ids", lambda value: value[:-1], "is a int64 tensor of shape (116,)"),
+    ("right", torch.logical_not, "denies answers of answer_ids"),
+    ("right", Tensor.flatten, "is a bool tensor of shape (234,)"),
+    ("renamed", always(torch.zeros(2, 3).long()), "gives one token to several names or roles"),
+    ("train_size", always(118), "is 118; give a whole number of 1..117"),
+    ("classes", always(None), "is of type NoneType"),
+    ("split", lambda value: drawn(value.long()) > 1, "differs from call to call"),
+]
+
+
 @dataclass(frozen=True)
-class Mine(Sampled):
-    """A token that is drawn, in a way that is right."""
-
+class InPlace(Base):
     def __call__(self, state):
-        log_weights = state.logits.log_softmax(-1)
-        token = (log_weights.exp().cumsum(-1) < state.draws(1)).sum(-1, keepdim=True)
-        weights = torch.zeros_like(log_weights).scatter(-1, token, 1.0)
-        return Thought(weights, token)
-
-    def log_densities(self, parameters, action):
-        return parameters.log_softmax(-1).gather(-1, action)
+        return Thought(state.logits.exp_().div_(state.logits.sum(-1, keepdim=True)))
 
 
-def fails(*_, **__):
-    raise KeyError("a stranger's own mistake")
+RULE_FAULTS = [  # of a rule, a member or a part of its thought, what becomes of it, and what is said
+    (Pair, "__call__", fails, "its first thought fails (KeyError: 'mine')"),
+    (Pair, "__call__", always(torch.ones(3)), "its first thought is of type Tensor; give a cot2lib.Thought"),
+    (Pair, "weights", Tensor.double, "weights is a float64 tensor of shape (2, 3, 20)"),
+    (Pair, "weights", lambda value: value[..., :-1], "weights is a float32 tensor of shape (2, 3, 19)"),
+    (Pair, "weights", lambda value: value * NAN, "weights are not finite"),
+    (Pair, "weights", torch.neg, "weights fall to -1"),
+    (Pair, "weights", lambda value: 2 * value, "weights add up to 2..2"),
+    (Pair, "weights", lambda value: torch.rand_like(value).softmax(-1), "its first thought differs for one state"),
+    (Pair, "latent", always(torch.zeros(2, 3, 9)), "latent is a float32 tensor of shape (2, 3, 9)"),
+    (Pair, "latent", always(torch.full((2, 3, 8), NAN)), "latent are not finite"),
+    (Pair, "latent", lambda _: torch.rand(2, 3, 8), "its first thought differs for one state"),
+    (Pair, "action", always(None), "action is missing"),
+    (Pair, "action", Tensor.int, "action is a int32 tensor"),
+    (Pair, "columns", always([]), "columns() gives no dictionary by name"),
+    (Pair, "parameters", Tensor.tolist, "parameters() is of type list; give a tensor"),
+    (Pair, "log_densities", fails, "log_densities() fails"),
+    (Pair, "log_densities", lambda value: value[0], "log_densities() is a float32 tensor of shape (3, 1)"),
+    (Pair, "log_densities", lambda value: value - float("inf"), "log_densities() are not finite"),
+    (Pair, "log_densities", Tensor.detach, "log_densities() carry no gradient"),
+    (Base, "samples", always(True), "is true; a rule that samples subclasses cot2lib.Sampled"),
+    (InPlace, "samples", bool, "changes the logits in place"),
+]
 
 
-def bent(value, draw):
-    """A value with one fault, or another value: as a stranger might return it."""
-    if isinstance(value, torch.Tensor):
-        return bent_tensor(value, draw)
-    odd = [*ODD[:-1], torch.tensor(3), torch.rand(2, 2), Thought]
-    return draw.choice(odd)
-
-
-def bent_tensor(value, draw):
-    filled = lambda number: torch.full_like(value, number)
-    wide = value.double() if value.is_floating_point() else value.int()
-    ways = [
-        lambda: None, lambda: value.tolist(), lambda: value.numpy(), lambda: value[..., None], lambda: value[None],
-        lambda: value[:0], lambda: value[..., :-1] if value.ndim else value, lambda: wide, lambda: value.float() * NAN,
-        lambda: value.float() * INF, lambda: value - 5 if value.dtype != torch.bool else ~value, lambda: value.float(),
-        lambda: filled(7) if value.dtype != torch.bool else filled(True), lambda: filled(0), lambda: value * 1000,
-        lambda: torch.rand(value.shape), lambda: "tensor", lambda: value.bool(), lambda: value.cfloat(),
-        lambda: value.to_sparse(), lambda: filled(0) - 1 if value.dtype != torch.bool else filled(False),
-        lambda: value.flip(0), lambda: 2 * value if value.dtype != torch.bool else value,
-    ]  # fmt: skip
-    return draw.choice(ways)()
-
-
-def wrong_task(draw):
-    """A task with one member that fails or gives a bent value, at once or from a later call on."""
-    member, fault = draw.choice(TASK_MEMBERS), draw.random()
-    right = getattr(Ragged, member)
-    called, later = callable(right) and not hasattr(right, "func"), draw.random() < 0.1
-    count, state = [0], draw.getstate()
+def wrong(base, member, bend):
+    """What is right but for one member."""
+    if member in ("weights", "latent", "action"):
+        whole = lambda thought: replace(thought, **{member: bend(getattr(thought, member))})
+        return wrong(base, "__call__", whole)
+    right = getattr(base, member)
+    method = inspect.isfunction(right)
 
     def give(self, *args, **kwargs):
-        whole = right(self, *args, **kwargs) if called else getattr(super(kind, self), member)
-        count[0] += 1
-        if later and count[0] < 20:
-            return whole
-        if fault < 0.15:
-            fails()
-        again = random.Random()
-        again.setstate(state)
-        return bent(whole, again)
+        return bend(right(self, *args, **kwargs) if method else getattr(super(kind, self), member))
 
-    kind = type("Wrong", (Ragged,), {member: give if called else property(give)})
-    kind = dataclass(frozen=True)(kind)
-    kind.__module__ = __name__
-    return member, kind()
+    kind = type("Wrong", (base,), {member: give if method else property(give), "__module__": __name__})
+    return dataclass(frozen=True)(kind)()
 
 
-def wrong_rule(draw):
-    """A rule with one fault in its thought, its density or another member."""
-    state = draw.getstate()
-    part = draw.choice(RULE_PARTS)
-
-    def think(self, given):
-        thought, again = Mine.__call__(self, given), random.Random()
-        again.setstate(state)
-        if part == "whole":
-            return again.choice([None, thought.weights, fails, thought.weights.sum(), (thought,), given.logits * NAN])
-        if part == "latent":
-            return replace(thought, latent=bent(given.hidden, again))
-        return replace(thought, **{part: bent(getattr(thought, part), again)}) if hasattr(thought, part) else thought
-
-    def density(self, parameters, action):
-        again = random.Random()
-        again.setstate(state)
-        return bent(Mine.log_densities(self, parameters, action), again)
-
-    def other(self, *_):
-        again = random.Random()
-        again.setstate(state)
-        return fails() if again.random() < 0.2 else bent(1, again)
-
-    made = {"__call__": think}
-    if part == "log_densities":
-        made[part] = density
-    elif part in ("parameters", "columns"):
-        made[part] = other
-    elif part == "samples":
-        made[part] = property(other)
-    kind = dataclass(frozen=True)(type("Wrong", (Mine,), made))
-    kind.__module__ = __name__
-    return part, kind()
+def refused(check, says):
+    with pytest.raises(SpecError) as error:
+        check()
+    said = str(error.value)
+    assert " Wrong: " in said and says in said and "\n" not in said
 
 
-def runs_of(thing, draw):
-    """A run that needs the thing: by supervision, on its own thoughts, or by reward."""
-    on_task = not isinstance(thing, Rule)
-    task, model = thing if on_task else TASK, Model(8, 1, 1)
-    start = RunSpec(RECIPE, task, model, Supervision(budget=1), Discrete())
-    rule = MTS(2) if on_task else thing
-    if draw.random() < (0.2 if on_task else 0.7):
-        return GRPOSpec(RECIPE, start, rule, group=2)
-    shown = Shown(feeding="self") if draw.random() < 0.3 and on_task else Shown(eos=draw.random() < 0.3)
-    return RunSpec(RECIPE, task, model, shown, Base() if on_task else rule)
+@pytest.mark.parametrize("member, bend, says", TASK_FAULTS, ids=[f"{name} {says}" for name, _, says in TASK_FAULTS])
+def test_a_wrong_member_of_a_task_is_named(member, bend, says):
+    refused(lambda: check_task(wrong(Ragged, member, bend)), says)
 
 
-@pytest.fixture
-def quick(monkeypatch, tmp_path):
-    """Nothing is shipped."""
-    monkeypatch.setenv("COT2_RECORDS", str(tmp_path / "records"))
-    return tmp_path
+@pytest.mark.parametrize("base, member, bend, says", RULE_FAULTS, ids=[says for *_, says in RULE_FAULTS])
+def test_a_wrong_member_of_a_rule_is_named(base, member, bend, says):
+    refused(lambda: check_rule(wrong(base, member, bend), 20, 8), says)
 
 
-def end_of(number, monkeypatch, folder):
-    """How one wrong thing ends: "refused" in a sentence that names it, "noted", "trained" to numbers, or else."""
-    monkeypatch.setenv("COT2_STORE", str(folder / str(number)))
-    monkeypatch.setattr("cot2lib.kit.frozen.source_hash", lambda kind: f"{number:016x}")
-    draw = random.Random(number)
-    member, thing = (wrong_rule if number % 3 == 0 else wrong_task)(draw)
-    try:
-        rows = runs.run([runs_of(thing, draw)], device="cpu", engine="torch")
-    except CoT2Error as error:
-        text = str(error)
-        named = ("Wrong" in text or "ragged" in text) and "\n" not in text
-        return "refused" if named else f"{number}, {member}: not named in {text}"
-    except Exception as error:
-        if any("Wrong" in note for note in getattr(error, "__notes__", ())):
-            return "noted"
-        return f"{number}, {member}: {type(error).__name__}: {str(error)[:200]}"
-    points = store.tables()[1]["loss"].dropna()
-    finite = bool(points.map(math.isfinite).all() and rows[["last", "best"]].map(math.isfinite).all(axis=None))
-    return "trained" if finite else f"{number}, {member}: trained to no numbers"
-
-
-@pytest.mark.parametrize("part", some(range(PARTS), 1))
-def test_nothing_wrong_ends_raw(part, monkeypatch, quick):
-    ends = [end_of(number, monkeypatch, quick) for number in range(part, MANY, PARTS)]
-    bad = [end for end in ends if end not in ("refused", "noted", "trained")]
-    assert not bad, "\n".join(bad)
-    assert ends.count("noted") < 0.1 * len(ends), "nearly all are seen before a training begins"
-    assert len(ends) == MANY // PARTS and ends.count("refused") > 0.6 * len(ends), "most faults are faults"
+@pytest.mark.parametrize(
+    "task, thought",
+    [(wrong(Ragged, "right", fails), Base()), (MNNS(1, 3, 3), wrong(Pair, "__call__", fails))],
+)
+def test_a_run_is_refused_before_it_is_trained(task, thought, store, nothing_shipped, monkeypatch):
+    monkeypatch.setattr("cot2lib.kit.frozen.source_hash", lambda kind: "0" * 16)  # of classes without one
+    recipe = Recipe(steps=2, batch=4, lr=1e-3, evaluate_every=1)
+    refused(lambda: runs.run([RunSpec(recipe, task, Model(8, 1, 1), thought=thought)]), "mine")
+    assert not store.exists()
 
 
 RIGHT = (
@@ -203,7 +160,7 @@ RIGHT = (
 
 def test_what_is_right_is_not_refused():
     assert {type(rule) for rule in RIGHT} | {Systematic} == registered("thoughts")
-    for rule in (Mine(), *RIGHT, Systematic(3), Dirichlet(20.0, 0.0, most=None)):
+    for rule in (Pair(), *RIGHT, Systematic(3), Dirichlet(20.0, 0.0, most=None)):
         check_rule(rule, 20, 8)
     for task in (Ragged(), MNNS(1, 4, 3), ProsQA(inputs=20), ProntoQA(inputs=20, grammar="sentences")):
         check_task(task)

@@ -6,7 +6,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cot2lib.study.claims import theorems
 from cot2lib.supervision import hindsight_targets, trajectory_shares
 from cot2lib.tasks import MNNS
 from cot2lib.theory.variants import CosineMNNS
@@ -93,16 +92,6 @@ def test_smallest_sharpness(length, variant, smallest):
 
 
 # The propositions
-
-
-def test_theorems_of_the_construction():
-    claims = {name: getattr(theorems, name)() for name in ("attention_selects", "router_selects", "partial_sums")}
-    assert {name: found[:2] for name, found in claims.items()} == {
-        "attention_selects": (True, True), "router_selects": (True, False), "partial_sums": (True, False)
-    }  # fmt: skip
-    assert all(
-        found[:2] == (False, True) and found.condition for found in (theorems.construction(), theorems.read_off())
-    )
 
 
 def test_attention_mass():

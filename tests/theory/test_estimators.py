@@ -245,18 +245,8 @@ def test_answer_mass_is_the_share_of_trajectories():
     assert torch.equal(share, ways.double() / 16)
 
 
-# Claims and errors
-
-
-def test_estimator_claims():
-    assert theorems.consistency()[:2] == (True, True) and theorems.k_infinity().printed
-    for claim in ("sample_complexity_ratio", "sample_complexity_rate", "assumption_1"):
-        found = getattr(theorems, claim)()
-        assert found[:2] == (False, True) and found.condition, claim
-
-
 def test_k_infinity_notices_a_wrong_form(monkeypatch):
     """Explained variances taken in another order are not what listing gives."""
     explained = estimators.explained
     monkeypatch.setattr(estimators, "explained", lambda *chain: explained(*chain) ** 2)
-    assert not theorems.k_infinity().printed
+    assert theorems.k_infinity() == "refuted"

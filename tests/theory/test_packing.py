@@ -71,12 +71,6 @@ def targets():
     return {b: margins.distinct_targets(MNNS(), b, "plus-first") for b in (1, 4, 8, 16)}
 
 
-def test_distinct_targets_are_distributions():
-    points = margins.distinct_targets(MNNS(), 8, "plus-first")
-    assert len(points) == 697
-    torch.testing.assert_close(points.sum(1), torch.ones(697, dtype=torch.float64))
-
-
 def test_distinct_targets_by_listing():
     """A second way: Python sets of exact shares from every signed sum of a small task."""
     task = MNNS(1, 4, 3)

@@ -160,39 +160,6 @@ def score(rule, thought, alpha=ALPHA, dtype=torch.float64):
     return gradient[0]
 
 
-def test_policy_gradient_of_a_linear_reward():
-    """Against sum_i alpha_i f_i: exact without a floor; with one, the split of the shared entry is held."""
-    alpha = torch.tensor([0.5, 0.3, 0.15, 0.03, 0.02], dtype=torch.float64)
-    reward = torch.tensor([1.0, -1.0, 0.5, 3.0, -2.0], dtype=torch.float64)
-
-    def expected(held):
-        logits = alpha.log().requires_grad_()
-        weights = logits.softmax(-1)
-        split = torch.tensor([0.0, 0.0, 0.0, 0.6, 0.4], dtype=torch.float64)
-        weights = torch.cat([weights[:3], weights[3:].sum() * split[3:]]) if held else weights
-        return torch.autograd.grad(weights @ reward, logits)[0]
-
-    for rule, held in ((Dirichlet(4.0, **PLAIN), False), (Dirichlet(4.0, floor=0.04), True)):
-        thought = drawn(rule, alpha, count=100_000)
-        advantage = thought.weights[0].double() @ reward - alpha @ reward
-        terms = advantage[:, None] * score(rule, thought, alpha)
-        error = terms.std(0) / math.sqrt(len(terms))
-        assert ((terms.mean(0) - expected(held)).abs() < 4.5 * error).all()
-    assert (expected(True) - expected(False)).abs().max() < 0.04 * 5, (
-        "at most the shared mass times the reward's range"
-    )
-
-
-def test_every_negligible_token_adds_noise_of_order_one_without_a_floor():
-    alpha = torch.cat([torch.tensor([0.6, 0.4 - 2e-4]), torch.full((20,), 1e-5)]).double()
-    plain, shared = (
-        score(rule, drawn(rule, alpha, 10_000), alpha) for rule in (Dirichlet(20.0, **PLAIN), Dirichlet(20.0))
-    )
-    assert plain[:, 2:].std(0).numpy() == pytest.approx(np.ones(20), abs=0.05)
-    assert shared[:, 2:].std(0).max() < 0.01
-    assert plain.square().sum(-1).mean() > 3 * shared.square().sum(-1).mean()
-
-
 @pytest.mark.parametrize("least", [1e-2, 1e-6, 1e-12])
 def test_float32_is_enough(least):
     alpha = torch.cat([torch.tensor([0.7, 0.3 - 4 * least]), torch.full((4,), least)]).double()
@@ -236,18 +203,6 @@ def test_gumbel_thoughts():
     cold = drawn(Gumbel(0.01), alpha).weights[0].double().mean(0)
     warm = drawn(Gumbel(1.0), alpha).weights[0].double().mean(0)
     assert torch.allclose(cold, alpha, atol=0.01) and not torch.allclose(warm, alpha, atol=0.03)
-
-
-def test_gumbel_density_is_concrete_but_for_a_common_shift():
-    """Integrated over the shift of the noisy log-probabilities; a shift of the logits changes nothing."""
-    alpha, rule = ALPHA[:4] / ALPHA[:4].sum(), Gumbel(0.7)
-    y = torch.tensor([0.3, -1.0, 0.4, -2.0], dtype=torch.float64)
-    shift = torch.linspace(-40, 60, 100_001, dtype=torch.float64)
-    logits = (alpha.log() + 5).expand(len(shift), -1)
-    total = torch.trapezoid(rule.log_densities(logits, y + shift[:, None])[:, 0].exp(), shift)
-    terms = alpha.log() - y
-    concrete = math.lgamma(4) + terms.sum() - 4 * terms.logsumexp(-1)
-    assert total.log().item() == pytest.approx(concrete.item(), abs=1e-8)
 
 
 # Training

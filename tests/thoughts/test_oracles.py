@@ -11,8 +11,6 @@ from ragged import Ragged
 from cot2lib import runs
 from cot2lib.decode import decode, rules
 from cot2lib.errors import SpecError
-from cot2lib.runs.collect import collect
-from cot2lib.specs import from_data, to_data
 from cot2lib.supervision import ancestors, hindsight_targets, mirrored, reachable
 from cot2lib.tasks import MNNS, ProsQA, Task
 from cot2lib.thoughts import Always, Base, Rule, Thought
@@ -86,7 +84,7 @@ def test_a_rule_knows_the_step_and_the_inputs():
     assert torch.equal(later.weights[:, :, 1], made.weights[:, ::2, 1])
 
 
-def test_a_run_by_an_oracle_is_evaluated_on_its_inputs(store, nothing_shipped, tmp_path):
+def test_a_run_by_an_oracle_is_evaluated_on_its_inputs(store, nothing_shipped):
     run = replace(short(), thought=Exact(TASK))
     assert run.thought.label == "Exact(task=MNNS(high=5, length=3))"
     row = runs.run([run, short()], device="cpu").set_index("id")
@@ -97,9 +95,7 @@ def test_a_run_by_an_oracle_is_evaluated_on_its_inputs(store, nothing_shipped, t
     rows = data.held_out.index[:, data.held_out.real[0]]
     by_hand = decode(stack, data.prompts[rows], rules(run.thought, 3), rows=rows).logits[0, :, 1].softmax(-1)
     assert found["entropy_2"][0] == pytest.approx(torch.special.entr(by_hand).sum(-1).mean().item(), abs=1e-6)
-    assert row["first_losses"].nunique() == 1 and from_data(to_data(run)) == run
-    with pytest.raises(SpecError, match="Exact"):
-        collect("mine.quick", [run], folder=tmp_path)
+    assert row["first_losses"].nunique() == 1
 
 
 def test_a_rule_from_outside_is_never_captured(monkeypatch):

@@ -2,6 +2,7 @@ import math
 
 import pytest
 import torch
+from builders import moved
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -121,9 +122,7 @@ def test_systematic_decodes():
     made = decode(stack, prompts, rules(Systematic(8), 3), keys)
     assert torch.allclose(made.weights[:, :, :2], torch.full((2, 5, 2, 8), 1 / 8)), "equal logits: every token once"
     assert made.actions == [None] * 3
-    stack = GPT2Stack(2, 8, 9, 16, 1, 1)
-    for parameter in stack.parameters():
-        parameter += 0.5 * torch.randn_like(parameter)
+    stack = moved(GPT2Stack(2, 8, 9, 16, 1, 1), 0.5)
     first, again = (decode(stack, prompts, rules(Systematic(4), 3), keys) for _ in range(2))
     other = decode(stack, prompts, rules(Systematic(4), 3), random.run_keys([3, 4], Site.DECODE))
     assert torch.equal(first.weights, again.weights) and not torch.equal(first.weights, other.weights)
@@ -149,9 +148,7 @@ def test_the_likeliest_tokens_alone_stay(top):
 def test_latent_thoughts(rule):
     """Decoded without a cache: what is fed is the hidden state before the slot, or the slot's own over zeros."""
     torch.manual_seed(0)
-    stack, prompts = GPT2Stack(2, 11, 8, 16, 2, 2), torch.randint(0, 11, (2, 3, 4))
-    for parameter in stack.parameters():
-        parameter += 0.3 * torch.randn_like(parameter)
+    stack, prompts = moved(GPT2Stack(2, 11, 8, 16, 2, 2), 0.3), torch.randint(0, 11, (2, 3, 4))
     rollout = decode(stack, prompts, rules(rule, 3))
     assert torch.equal(rollout.weights[:, :, 0], rollout.logits[:, :, 0].softmax(-1)), "for the record"
     inputs = stack.embed(prompts)

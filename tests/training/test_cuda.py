@@ -1,31 +1,37 @@
 """What only a GPU can show: `pytest -m cuda`."""
 
+from functools import partial
+
 import pytest
 import torch
-from builders import evaluate
+from builders import short as of_sixty
 
 from cot2lib import runs
 from cot2lib.decode import PROMPTS_AT_ONCE, rules
 from cot2lib.kit import random
 from cot2lib.kit.random import Site
 from cot2lib.specs import GRPOSpec, Recipe
-from cot2lib.specs.profiles import spec
 from cot2lib.tasks import MNNS, ProsQA
 from cot2lib.thoughts import MTS, Base, Dirichlet, Gaussian, Gumbel
 from cot2lib.training.supervised import SupervisedTrainer, build_stack
 from cot2lib.training.trainer import WARM_UP
 
 pytestmark = [pytest.mark.cuda, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")]
-TASK = MNNS(1, 5, 3)
+short = partial(of_sixty, profile="paper", evaluate_every=30)
 
 
-def short(method="cot2", seed=42, **options):
-    recipe = dict(steps=60, evaluate_every=30, batch=16) | options.pop("recipe", {})
-    return spec(method, "paper", task=options.pop("task", TASK), d_model=16, seed=seed, **recipe, **options)
+def on_both(specs):
+    """Trainers of the same runs on a CPU and on a GPU."""
+    return [SupervisedTrainer(specs, device) for device in ("cpu", "cuda")]
 
 
 def weights(trainer):
     return torch.cat([p.detach().flatten(1).cpu() for p in trainer.stack.parameters()], dim=1)
+
+
+def apart(one, other):
+    """How far the weights of two trainers lie apart."""
+    return (weights(one) - weights(other)).abs().max()
 
 
 def test_the_same_bits_as_on_the_cpu():
@@ -36,50 +42,34 @@ def test_the_same_bits_as_on_the_cpu():
     assert torch.equal(*scales)
 
 
-@pytest.mark.parametrize("method", ["cot2", "discrete", "no-cot"])
-def test_captured_training_equals_training_on_the_cpu(method):
-    specs = [short(method, 42), short(method, 43, lr=1e-3)]
-    cpu, gpu = SupervisedTrainer(specs, "cpu"), SupervisedTrainer(specs, "cuda")
+FROZEN, FRESH = dict(embedding="cosine, frozen", lr=1e-4), dict(task=ProsQA(inputs=100, naming="fresh"), lr=1e-4)
+
+
+@pytest.mark.parametrize("options", [{}, dict(method="discrete"), dict(method="no-cot"), FROZEN, FRESH], ids=str)
+def test_captured_training_equals_training_on_the_cpu(options):
+    cpu, gpu = on_both([short(**options), short(**dict(lr=1e-3) | options, seed=43)])
+    before = gpu.stack.transformer.wte.weight.clone()
     for trainer in (cpu, gpu):
         trainer.advance(WARM_UP + 20)
         trainer.advance(10)
     assert gpu.engine.repeated["step"].graph is not None
-    assert (cpu.losses[:, :10] - gpu.losses[:, :10].cpu()).abs().max() < 1e-3
-    assert (weights(cpu) - weights(gpu)).abs().max() < 1e-3
-
-
-def test_a_frozen_table_stays_under_capture():
-    specs = [short(seed=seed, embedding="cosine, frozen") for seed in (42, 43)]
-    cpu, gpu = SupervisedTrainer(specs, "cpu"), SupervisedTrainer(specs, "cuda")
-    before = gpu.stack.transformer.wte.weight.clone()
-    for trainer in (cpu, gpu):
-        trainer.advance(WARM_UP + 20)
-    assert gpu.engine.repeated["step"].graph is not None and torch.equal(before, gpu.stack.transformer.wte.weight)
-    assert (weights(cpu) - weights(gpu)).abs().max() < 1e-3
-
-
-def test_captured_training_under_fresh_names_equals_training_on_the_cpu():
-    specs = [short(seed=seed, task=ProsQA(inputs=100, naming="fresh")) for seed in (42, 43)]
-    cpu, gpu = SupervisedTrainer(specs, "cpu"), SupervisedTrainer(specs, "cuda")
-    for trainer in (cpu, gpu):
-        trainer.advance(WARM_UP + 20)
-    assert gpu.engine.repeated["step"].graph is not None
-    assert (weights(cpu) - weights(gpu)).abs().max() < 1e-3
+    assert (cpu.losses[:, :10] - gpu.losses[:, :10].cpu()).abs().max() < 1e-2
+    assert apart(cpu, gpu) < 1e-3
+    assert torch.equal(before, gpu.stack.transformer.wte.weight) == (options == FROZEN)
 
 
 @pytest.mark.parametrize("method", ["coconut", "coconut-slot"])
 def test_captured_stages_equal_those_on_the_cpu(method):
     """Each stage takes other steps, so each is captured anew."""
-    cpu, gpu = (SupervisedTrainer([short(method, 42), short(method, 43)], device) for device in ("cpu", "cuda"))
+    cpu, gpu = on_both([short(method, 42), short(method, 43)])
     for trainer in (cpu, gpu):
         trainer.train()
-    assert (weights(cpu) - weights(gpu)).abs().max() < 1e-3
+    assert apart(cpu, gpu) < 1e-3
 
 
 def test_a_captured_switch_to_own_thoughts_equals_that_on_the_cpu():
     """The step before the switch and the step after it are other graphs; the switch is in the middle of a segment."""
-    specs = [short(seed=seed, self_fed_from=0.4) for seed in (42, 43)]
-    cpu, gpu = SupervisedTrainer(specs, "cpu"), SupervisedTrainer(specs, "cuda")
+    cpu, gpu = on_both([short(seed=seed, self_fed_from=0.4) for seed in (42, 43)])
     graphs = []
     for trainer in (cpu, gpu):
         seen = lambda _, one=trainer: graphs.append((one.phase[0], one.engine.repeated.get("step")))
@@ -87,7 +77,7 @@ def test_a_captured_switch_to_own_thoughts_equals_that_on_the_cpu():
     assert [own for own, _ in graphs] == [0, 2, 2] * 2, "segments end at the switch, step 24, and at both evaluations"
     (_, before), (_, after), (_, last) = graphs[3:]
     assert before is not after and after is last
-    assert (weights(cpu) - weights(gpu)).abs().max() < 1e-3
+    assert apart(cpu, gpu) < 1e-3
 
 
 def test_short_segments_before_the_capture():
@@ -96,7 +86,7 @@ def test_short_segments_before_the_capture():
     one.advance(12)
     for steps in (1, 1, 10):
         two.advance(steps)
-    assert (weights(one) - weights(two)).abs().max() < 1e-5
+    assert apart(one, two) < 1e-5
     assert int(one.step) == int(two.step) == 12
 
 
@@ -110,22 +100,11 @@ def test_a_run_in_a_stack_equals_the_run_alone_on_the_gpu():
     assert (weights(together)[1] - weights(alone)[0]).abs().max() < 1e-4
 
 
-def test_evaluation_agrees_with_the_cpu():
-    trainer = SupervisedTrainer([short(seed=42), short(seed=43)], "cuda")
-    trainer.advance(50)
-    there = evaluate(trainer.stack, trainer.data, trainer.specs)
-    cpu = SupervisedTrainer(trainer.specs, "cpu")
-    cpu.stack.load_state_dict({name: value.cpu() for name, value in trainer.stack.state_dict().items()})
-    here = evaluate(cpu.stack, cpu.data, cpu.specs)
-    for name, values in here.items():
-        assert there[name] == pytest.approx(values, abs=1 if name.startswith("correct") else 1e-4)
-
-
 @pytest.mark.parametrize("rule", [Base(), MTS(2), Dirichlet(20.0)])
 def test_a_replayed_evaluation_equals_the_one_on_the_cpu(rule):
     """As the weights go on, whatever the rule draws; a GPU decodes in one chunk what a CPU decodes in several."""
     specs = [short(seed=seed, task=MNNS(1, 9, 3)) for seed in (42, 43)]
-    gpu, cpu = SupervisedTrainer(specs, "cuda"), SupervisedTrainer(specs, "cpu")
+    cpu, gpu = on_both(specs)
     assert gpu.data.held_out.index.shape[1] > PROMPTS_AT_ONCE
     found = []
     for _ in range(WARM_UP + 2):
@@ -149,7 +128,7 @@ def test_resumed_on_the_gpu_equals_uninterrupted(store, nothing_shipped, monkeyp
     resumed = SupervisedTrainer(specs, "cuda")
     resumed.restore(copy(broken.stack.state_dict()), copy(broken.optimizer_tensors()), broken.progress)
     resumed.train()
-    assert (weights(whole) - weights(resumed)).abs().max() < 1e-5
+    assert apart(whole, resumed) < 1e-5
     assert runs.run(specs, device="cuda")["device"].str.contains("cpu").sum() == 0
 
 
@@ -173,6 +152,6 @@ def test_captured_policy_gradients_equal_those_on_the_cpu(thought, options):
     for trainer in (cpu, gpu):
         trainer.train()
     assert gpu.engine.repeated["step"].graph is not None
-    assert (weights(cpu) - weights(gpu)).abs().max() < 1e-3
+    assert apart(cpu, gpu) < 1e-3
     for here, there in zip(cpu.progress.curves, gpu.progress.curves):
         assert there["entropy_2"] == pytest.approx(here["entropy_2"], abs=1e-2)

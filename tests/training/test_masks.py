@@ -5,7 +5,6 @@ import torch
 from builders import noted, rewarded
 
 from cot2lib.decode import ANSWER, decode, rules
-from cot2lib.kit import random
 from cot2lib.model import GPT2Stack
 from cot2lib.thoughts import Base
 from cot2lib.training.grpo import MaskedTrainer, SequenceMasks
@@ -84,9 +83,3 @@ def test_several_updates_think_again(monkeypatch):
     assert not torch.equal(drawn[0].weights[:, :, 0], drawn[1].weights[:, :, 0])
     found = ANSWER.log_densities(drawn[1].logits[:, :, -1:], drawn[0].answers[:, :, None, None])
     assert torch.equal(seen[1][0][0], found)
-
-
-def test_the_share_of_dropped_coordinates():
-    lanes = [400 * 8 * 5]
-    (scale,) = SequenceMasks(random.run_keys([1]), 400, 8, 0.2).scales(lanes)
-    assert (scale == 0).double().mean().item() == pytest.approx(0.2, abs=0.03)

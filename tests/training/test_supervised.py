@@ -1,9 +1,12 @@
 import math
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
-from builders import evaluate, weights_of
+from builders import SUMS as TASK
+from builders import moved, weights_of
+from builders import short as of_sixty
 
 from cot2lib import losses
 from cot2lib.errors import SpecError
@@ -17,13 +20,8 @@ from cot2lib.training.fused import preferred
 from cot2lib.training.supervised import SupervisedTrainer, batch_loss, build_stack, evaluation_rules
 from cot2lib.training.trainer import learning_rates
 
-TASK = MNNS(1, 5, 3)
-
-
-def short(method="cot2", profile="paper", seed=42, **options):
-    options = dict(task=TASK, d_model=16) | options
-    recipe = dict(steps=40, evaluate_every=20, batch=16) | options.pop("recipe", {})
-    return spec(method, profile, seed=seed, **recipe, **options)
+short = partial(of_sixty, profile="paper", steps=40)
+quick = partial(of_sixty, steps=40, warmup=0)
 
 
 # Data
@@ -118,12 +116,6 @@ def test_learning_rates_start_anew_in_every_cycle():
 # Training
 
 
-def trained(specs, steps=20):
-    trainer = SupervisedTrainer(specs)
-    trainer.advance(steps)
-    return trainer
-
-
 def test_first_losses_and_curves():
     trainer = SupervisedTrainer([short(seed=42), short(seed=43)])
     progress = trainer.train()
@@ -145,48 +137,13 @@ def test_a_short_run_learns_to_search():
     assert point["entropy_2"][0] == pytest.approx(1.3455, abs=0.2)
 
 
-# Evaluation
-
-
-def test_evaluation_counts_by_hand():
-    """After some training, so that right and wrong answers are counted."""
-    specs = [short("cot2", "quick", seed=seed, recipe=dict(steps=200, warmup=10)) for seed in (42, 43)]
-    trainer = trained(specs, 200)
-    stack, data = trainer.stack, trainer.data
-    result = evaluate(stack, data, specs)
-    for place, run in enumerate(specs):
-        rows = (~TASK.split(run.seed)).nonzero()[:, 0]
-        alone = stack.select([place])
-        inputs = alone.embed(data.prompts[rows])
-        with torch.no_grad():
-            for step in range(3):
-                weights = alone(inputs)[:, :, -1].softmax(-1)
-                entropy = torch.special.entr(weights).sum(-1).mean().item()
-                assert result[f"entropy_{step + 1}"][place] == pytest.approx(entropy, abs=1e-4)
-                inputs = torch.cat([inputs, alone.mix(weights[:, :, None])], dim=2)
-        right = weights[0].argmax(-1) == TASK.answer_ids[rows]
-        second = data.held_out.half[place][data.held_out.real[place]]
-        assert result["correct_a"][place] == int(right[~second].sum())
-        assert result["correct_b"][place] == int(right[second].sum())
-        assert 0 < int(right.sum()) < len(rows)
-
-
 # Own thoughts
 
 
 def loss_of(run, own, prompts=8):
-    stack, data = warm(build_stack([run])), stack_data([run], "cpu")
+    stack, data = moved(build_stack([run]), 0.2), stack_data([run], "cpu")
     batch = data.batch(torch.arange(prompts)[None])
     return stack, batch, batch_loss(stack, run, batch, own=own)
-
-
-def warm(stack):
-    """Weights far enough from initialisation that thoughts differ."""
-    generator = torch.Generator().manual_seed(0)
-    with torch.no_grad():
-        for parameter in stack.parameters():
-            parameter += 0.2 * torch.randn(parameter.shape, generator=generator)
-    return stack
 
 
 def by_hand(stack, run, prompts, outputs, own, slot=False):
@@ -214,8 +171,7 @@ def by_hand(stack, run, prompts, outputs, own, slot=False):
 @pytest.mark.parametrize("method", ["self", "coconut", "coconut-slot"])
 def test_loss_on_own_thoughts_by_hand(method, own):
     """Cached and step by step agree, in value and in every gradient: it flows through the thoughts."""
-    run = short("cot2", "quick", self_fed_from=0.0, recipe=dict(warmup=0)) if method == "self" else None
-    run = run or short(method, "quick", recipe=dict(warmup=0))
+    run = quick(self_fed_from=0.0) if method == "self" else quick(method)
     stack, batch, loss = loss_of(run, own)
     prompts, outputs = batch.prompts, batch.outputs
     expected = by_hand(stack, run, prompts, outputs, own, slot=method == "coconut-slot")
@@ -260,9 +216,7 @@ def test_sets_of_inputs_of_several_lengths():
 
 
 def test_a_curriculum_is_the_teacher_before_its_switch_and_the_model_after():
-    recipe = dict(steps=40, evaluate_every=20, warmup=0)
-    half = short("cot2", "quick", self_fed_from=0.5, recipe=recipe)
-    trainer, teacher = SupervisedTrainer([half]), SupervisedTrainer([short("cot2", "quick", recipe=recipe)])
+    trainer, teacher = SupervisedTrainer([quick(self_fed_from=0.5)]), SupervisedTrainer([quick()])
     trainer.advance(trainer.ahead())
     teacher.advance(20)
     assert (trainer.progress.step, trainer.phase[0]) == (20, 0)
@@ -274,7 +228,7 @@ def test_a_curriculum_is_the_teacher_before_its_switch_and_the_model_after():
 
 
 def test_coconut_walks_its_stages():
-    run = short("coconut", "quick", recipe=dict(steps=45, evaluate_every=10, warmup=0))
+    run = quick("coconut", steps=45, evaluate_every=10)
     trainer, seen = SupervisedTrainer([run]), []
     trainer.train(lambda steps: seen.append((trainer.progress.step, trainer.phase[0])))
     assert seen == [(10, 0), (15, 0), (20, 1), (30, 1), (40, 2), (45, 2)]
@@ -284,6 +238,6 @@ def test_coconut_walks_its_stages():
 
 
 def test_own_thoughts_must_not_be_sampled():
-    run = replace(short("cot2", "quick", self_fed_from=0.0, recipe=dict(warmup=0)), thought=MTS(2))
+    run = quick(self_fed_from=0.0, thought=MTS(2))
     with pytest.raises(ValueError, match="needs a rule that does not sample"):
         loss_of(run, 1)

@@ -53,13 +53,11 @@ def test_exact_entropies():
     assert entropy[~task.split(42)].mean(0)[:3].tolist() == pytest.approx([0.6931, 1.3455, 1.9313], abs=1e-4)
 
 
-@pytest.mark.parametrize("ties", TIES)
-@pytest.mark.parametrize("budget", [1, 1000, None])
-def test_long_inputs(budget, ties):
-    task = MNNS(length=24, inputs=40)
-    targets = hindsight_targets(task, budget, ties)
-    assert (targets.sum(-1) - 1).abs().max() < 1e-12
-    assert targets.min() >= 0
+def test_lexicographic_cut_of_a_long_input_is_a_prefix():
+    """Twelve digits still can be listed: the counted cut equals the sorted list."""
+    task = MNNS(3, 9, 12, inputs=4)
+    for ties in TIES:
+        assert torch.allclose(trajectory_shares(task, 37, ties), enumerated(task, 37, ties), rtol=0, atol=1e-12)
 
 
 def test_rows_and_chunks_agree(monkeypatch):
