@@ -68,7 +68,7 @@ def measure(name: str, profile: str = "quick", folder: Path | None = None) -> Pa
     runs = table.function(table.runs)(profile) if table.runs else []
     if not runs and (table.runs or profile != "quick"):
         raise SpecError(f"nothing is measured for {name} under {profile!r}; choose the other profile.")
-    here = [run for run in runs if weights(run, retrain=False) is not None]
+    here = [run for run in runs if weights(run.id) is not None]
     if runs and not here:
         raise RecordError(absent_message(runs, retrain=True, lacks="no trained weights"))
     rows = [table.function(table.measure)(*group) for group in ([[part] for part in by_shape(here)] or [[]])]

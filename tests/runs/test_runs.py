@@ -95,12 +95,12 @@ def test_load_gives_the_trained_model(kept):
     assert runs.load(short("discrete", 43)).runs == 1, "which was missing"
 
 
-def test_load_stack_takes_runs_of_one_shape(kept):
+def test_load_stack_takes_models_of_one_shape(kept):
     """Weights of another training are none, however alike the two are."""
     for other in (short("cot2", 42, budget=2), short("cot2", 44, lr=1e-3)):
         with pytest.raises(RecordError, match="no trained weights of run"):
             runs.load_stack([SPECS[0], other], missing="error")
-    with pytest.raises(SpecError, match="only runs of one shape stack"):
+    with pytest.raises(SpecError, match="only models of one task and one shape stack"):
         runs.load_stack([SPECS[0], short("cot2", 42, layers=1)])
 
 
