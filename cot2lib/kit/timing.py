@@ -55,11 +55,6 @@ def ratio(own: Sequence[float], base: Sequence[float]) -> float:
     return statistics.median(mine / theirs for mine, theirs in zip(own, base, strict=True))
 
 
-def since(began: float) -> float:
-    """Seconds since a reading of `time.monotonic`; 0 where a machine has set even that clock back."""
-    return max(0.0, time.monotonic() - began)
-
-
 def span(seconds: float) -> str:
     """Seconds, minutes or hours, to two digits."""
     for size, unit in ((3600, "h"), (60, "min")):
@@ -85,10 +80,11 @@ def told(label: str, total: int, done: int = 0) -> Iterator[Callable[[int], None
 
     def tell(step: int) -> None:
         nonlocal last
-        if since(last) >= TOLD_SECONDS and done < step < total:
-            left = since(began) * (total - step) / (step - done)
+        now = time.monotonic()
+        if now - last >= TOLD_SECONDS and done < step < total:
+            left = (now - began) * (total - step) / (step - done)
             say(f"{label}: step {step} of {total}, about {span(left)} left")
-            last = time.monotonic()
+            last = now
 
     yield tell
 

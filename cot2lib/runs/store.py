@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 from cot2lib.errors import RecordError, SpecError
-from cot2lib.kit import paths, timing
+from cot2lib.kit import paths
 from cot2lib.kit.files import Weight, check_finite, load_meta, load_tensors, save_tensors
 from cot2lib.runs import packed, records
 from cot2lib.runs.records import Tables
@@ -83,7 +83,7 @@ class Entry:
         if (now := time.monotonic()) >= self.due:
             tensors, meta = state()
             save_tensors(self.checkpoint, tensors, {"format": FORMAT, **meta})
-            self.due = time.monotonic() + pause(timing.since(now))
+            self.due = time.monotonic() + pause(time.monotonic() - now)
 
     def finish(self, tensors: dict[str, Weight], meta: dict) -> None:
         save_tensors(self.finished, tensors, {"format": FORMAT, **meta})

@@ -129,7 +129,7 @@ def _train(stacks: Sequence[list[Run]], device: torch.device, **options) -> None
     began = time.monotonic()
     for specs in stacks:
         _train_stack(specs, device, **options)
-    print(f"trained {count} runs in {timing.span(timing.since(began))} on {device}", flush=True)
+    print(f"trained {count} runs in {timing.span(time.monotonic() - began)} on {device}", flush=True)
 
 
 def _train_stack(specs: list[Run], device: torch.device, threads: int | None, **options) -> None:

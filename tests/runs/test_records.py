@@ -11,7 +11,7 @@ from builders import SPECS
 
 from cot2lib import runs
 from cot2lib.errors import RecordError
-from cot2lib.kit.files import TEMPORARY, load_meta, write_atomic
+from cot2lib.kit.files import PART, load_meta, write_atomic
 from cot2lib.runs import records
 from cot2lib.runs import store as stores
 from cot2lib.study import frame, sweeps
@@ -220,7 +220,7 @@ def reads_as(folder):
 
 def files(folder):
     """What lies in a folder but for the temporary files of the killed."""
-    whole = [path for path in folder.iterdir() if not TEMPORARY.fullmatch(path.name)]
+    whole = [path for path in folder.iterdir() if path.suffix != PART]
     return {path.name: path.read_bytes() for path in whole}
 
 
@@ -285,8 +285,8 @@ def test_of_a_run_that_two_chapters_ship_there_is_one_row(collects, monkeypatch)
 
 def test_files_of_killed_writers_are_removed(tmp_path):
     """By the next writer in the folder, an hour later; what others are writing, and what is not ours, stays."""
-    ours = [".ab12.safetensors.k3j_x9qa", ".tiny.quick.runs.csv.abcdefgh", ".manifest.json.abcdefgh"]
-    names = [*ours, ".ours.settings", "tiny.csv.abcdefgh", ".tiny.csv.short"]
+    ours = [".ab12.safetensors.k3j_x9qa.part", ".tiny.quick.runs.csv.abcdefgh.part"]
+    names = [*ours, ".ours.settings", "tiny.csv.part"]
     for age in (3500, 3700):
         for name in names:
             (tmp_path / name).write_text("half")
@@ -294,13 +294,3 @@ def test_files_of_killed_writers_are_removed(tmp_path):
         write_atomic(tmp_path / "new.csv", lambda path: path.write_text("whole"))
         left = {path.name for path in tmp_path.iterdir()} - {"new.csv"}
         assert left == set(names) - set(ours if age > 3600 else [])
-
-
-def test_the_killed_leave_files_of_the_pattern_that_is_cleared(tmp_path, monkeypatch):
-    for name in ("a.checkpoint.safetensors", "b.c.curves.xz", ".b.runs.csv", "manifest.json"):
-        with monkeypatch.context() as patched, pytest.raises(Killed):
-            kill_at(patched, 0)
-            write_atomic(tmp_path / name, lambda path: path.write_text("half"))
-        (left,) = tmp_path.iterdir()
-        assert TEMPORARY.fullmatch(left.name)
-        left.unlink()
