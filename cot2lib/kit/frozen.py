@@ -38,11 +38,6 @@ FIELDS = "a field may be int, float, bool, str, a Literal or tuple of such, or a
 LARGEST = 2**63 - 1  # tensors hold integers of 64 bits
 
 KINDS: dict[str, type] = {}  # classes of the package by their tag
-OUTSIDE: dict[tuple[str, str, str], type] = {}  # classes of others, as this process has met them
-
-
-class UndefinedError(SpecError):
-    """Plain data of a class that is defined outside the package, and not in this process."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -207,7 +202,6 @@ def to_data(spec, compared: bool = False) -> dict:
     data = {"kind": tag_of(kind)}
     if is_outside(kind):
         data |= {"module": kind.__module__, "source": source_hash(kind)}
-        OUTSIDE[data["module"], data["kind"], data["source"]] = kind
     for entry in dataclasses.fields(spec):
         value = getattr(spec, entry.name)
         if value != entry.default and (entry.compare or not compared):
@@ -222,12 +216,10 @@ def _plain(value, compared: bool):
 
 
 def from_data(data: dict):
-    """The object that `to_data` described."""
+    """The object that `to_data` described, of classes of the package."""
     fields = dict(data)
-    name, module, source = (fields.pop(key, None) for key in ("kind", "module", "source"))
-    kind = KINDS.get(name) if source is None else OUTSIDE.get((module, name, source))
-    if source is not None and (kind is None or source_hash(kind) != source):
-        raise UndefinedError(f"{name} of module {module} is not defined here, or differs; run its definition first.")
+    name = fields.pop("kind", None)
+    kind = None if "source" in fields else KINDS.get(name)
     if kind is None:
         raise SpecError(f"spec of kind {name!r}: this version of cot2lib knows {', '.join(KINDS)}.")
     try:

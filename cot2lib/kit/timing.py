@@ -1,10 +1,9 @@
 """Time: fair measurements, with turns in alternation on a given number of threads, and how far a training is."""
 
 import os
-import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TypeVar
 
@@ -48,11 +47,6 @@ def in_turns(turns: Mapping[Name, Callable[[], object]], rounds: int) -> dict[Na
             if round_:
                 taken[name].append(spent)
     return taken
-
-
-def ratio(own: Sequence[float], base: Sequence[float]) -> float:
-    """Median of own / base over rounds. Pairing by round cancels what slows both down."""
-    return statistics.median(mine / theirs for mine, theirs in zip(own, base, strict=True))
 
 
 def span(seconds: float) -> str:

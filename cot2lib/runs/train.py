@@ -1,8 +1,8 @@
 """Run specs: `run` trains what is missing, `load` gives trained models.
 
 Specs of one shape are stacked and trained together. Finished stacks go to the local store. A spec that has a stored
-result, or a shipped record (without `retrain`), is not trained again. A stack that was interrupted goes on as it was,
-whatever else is asked for.
+result, or a shipped record (without `retrain`), is not trained again. A stack that was interrupted goes on where it
+was, if the same runs are asked for.
 """
 
 import time
@@ -79,11 +79,10 @@ def run(
 def plan(
     specs: Sequence[Run], left: set[str], device: torch.device, shard: tuple[int, int], most: int | None = None
 ) -> list[list[Run]]:
-    """The stacks that a shard trains: those that a checkpoint has begun, as they are, then what else is left.
+    """The stacks of what is left that a shard trains.
 
     A stack has trainings of one shape, learning rates together, at most so many; with every training all its runs. Who
-    trains what follows from the request alone, however far other shards are: each run has an owner, and a checkpoint
-    goes on with the owner of its first run that is left.
+    trains what follows from the request alone, however far other shards are.
     """
     runs: dict[Run, list[Run]] = {}
     for spec in dict.fromkeys(specs):
@@ -95,13 +94,8 @@ def plan(
         size = -(-len(group) // parts)
         together = [group[first : first + size] for first in range(0, len(group), size)]
         stacks += [[run for spec in some for run in runs[spec.training]] for some in together]
-    owner = {spec.id: place % shard[1] for place, stack in enumerate(stacks) for spec in stack}
-    begun = store.begun(left)
-    taken = {spec.id for stack in begun for spec in stack}
-    first = lambda stack: next(spec.id for spec in stack if spec.id in left)
-    resumed = [stack for stack in begun if owner[first(stack)] == shard[0]]
-    rest = [[spec for spec in stack if spec.id in left - taken] for stack in stacks[shard[0] :: shard[1]]]
-    return resumed + [stack for stack in rest if stack]
+    rest = [[spec for spec in stack if spec.id in left] for stack in stacks[shard[0] :: shard[1]]]
+    return [stack for stack in rest if stack]
 
 
 def room(spec: Run, device: torch.device) -> int:

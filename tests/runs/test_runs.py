@@ -14,7 +14,7 @@ from builders import SPECS, short
 
 from cot2lib import cli, runs
 from cot2lib.errors import RecordError, SpecError
-from cot2lib.kit import frozen, timing
+from cot2lib.kit import timing
 from cot2lib.runs import lookup, records, store
 from cot2lib.runs.collect import collect as merge
 from cot2lib.runs.train import plan
@@ -159,13 +159,6 @@ def test_runs_of_a_readers_rule_stay_in_the_store(kept):
         merge("tiny.quick", [own, SPECS[1]])
     merge("tiny.quick", SPECS)
     assert len(records.shipped()[0]) == 3
-
-
-def test_a_checkpoint_of_a_readers_rule_is_left_alone(interrupted, monkeypatch):
-    checkpoint = interrupted([replace(SPECS[0], thought=Readers())])
-    monkeypatch.setattr(frozen, "OUTSIDE", {})
-    runs.run(SPECS[1:2])
-    assert checkpoint.exists()
 
 
 def test_plan_stacks_runs_of_one_shape():

@@ -17,7 +17,7 @@ import torch
 
 from cot2lib import MTS, Base, Discrete, GRPOSpec, Rule, Run, Task, Thought, losses, runs
 from cot2lib.errors import SpecError
-from cot2lib.specs import Model, Recipe, RunSpec, Supervision, UndefinedError, from_data, to_data
+from cot2lib.specs import Model, Recipe, RunSpec, Supervision, from_data, to_data
 from cot2lib.tasks import MNNS
 from cot2lib.training.supervised import SupervisedTrainer
 from cot2lib.training.trainer import StackTrainer
@@ -124,26 +124,21 @@ def test_the_id_knows_the_source():
         return Sharpened
 
     assert one.id == run_of(first()).id != run_of(redefined()()).id
-    data = to_data(one)
-    assert data["thought"]["module"] == __name__ and from_data(data) == one
-    data["thought"]["source"] = "0" * 16
-    with pytest.raises(UndefinedError, match=r"Sharpened of module .*test_outside is not defined here"):
-        from_data(data)
+    assert to_data(one)["thought"]["module"] == __name__
+    with pytest.raises(SpecError, match="spec of kind 'Sharpened': this version of cot2lib knows"):
+        from_data(to_data(one))
 
 
 def test_the_id_knows_the_trainer_that_an_objective_names(monkeypatch):
     """So a changed trainer trains again."""
     one = AnswerSpec(RECIPE, MNNS(1, 3, 3), Model(8, 1, 1))
     assert replace(one).id == one.id
-    data = to_data(one)
 
     class Changed(AnswerTrainer):
         """Another trainer under this name."""
 
     monkeypatch.setitem(globals(), "AnswerTrainer", Changed)
     assert replace(one).id != one.id
-    with pytest.raises(UndefinedError, match=r"AnswerSpec of module .*test_outside is not defined here, or differs"):
-        from_data(data)
 
 
 def cell(power):
@@ -271,7 +266,6 @@ class Fielded(Rule):
 def test_fields_of_a_rule():
     rule = Fielded([1, 2, 3], 1, "hard", (1, "a"))
     assert rule == Fielded((1.0, 2.0, 3.0), 1.0, "hard", (1, "a")) and isinstance(rule.floor, float)
-    assert from_data(json.loads(json.dumps(to_data(rule)))) == rule
     assert rule.label == "Fielded(powers=(1.0, 2.0, 3.0), floor=1.0, how=hard, pair=(1, 'a'))"
     assert run_of(rule).id != run_of(Fielded()).id
     for wrong, said in (
