@@ -59,7 +59,7 @@ def commit() -> str:
         return "unknown"
     git = lambda *args: subprocess.run(["git", "-C", root, *args], capture_output=True, text=True).stdout.strip()
     try:
-        dirty = git("status", "--porcelain", "--", "cot2lib/*.py")
+        dirty = git("status", "--porcelain", "--", "cot2lib/*.py", "cot2lib/*.cpp")
         return (git("rev-parse", "HEAD") or "unknown") + ("-dirty" if dirty else "")
     except FileNotFoundError:
         return "unknown"
