@@ -104,7 +104,7 @@ def _hints(kind: type) -> dict[str, typing.Any]:
 
 
 def _coerced(name: str, hint, value):
-    """A value as its declared type; of several the first that it fits."""
+    """A value as its declared type."""
     origin, given = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
         number = _coerced(name, given[0], value)
@@ -113,13 +113,11 @@ def _coerced(name: str, hint, value):
                 raise SpecError(f"{name}={number}: must be {bound.sign} {bound.limit}.")
         return number
     if origin in (typing.Union, types.UnionType):
-        if value is None and type(None) in given:
+        kinds = [kind for kind in given if kind is not type(None)]
+        if value is None and len(kinds) < len(given):
             return None
-        *others, last = [kind for kind in given if kind is not type(None)]
-        for kind in others:
-            with suppress(SpecError):
-                return _coerced(name, kind, value)
-        return _coerced(name, last, value)
+        if len(kinds) == 1:
+            return _coerced(name, kinds[0], value)
     if isinstance(hint, type) and dataclasses.is_dataclass(hint):
         return as_instance(name, value, hint)
     if hint is int:

@@ -53,7 +53,7 @@ TABLES = {
 def read(name: str, profile: str = "quick") -> pd.DataFrame:
     """A table as it has shipped; without rows where none has."""
     table = TABLES[name]
-    return records.shipped_rows(f"{name}.{profile}.{table.of}", table.columns.split())
+    return records.shipped_table(f"{name}.{profile}.{table.of}", table.columns.split())
 
 
 def measure(name: str, profile: str = "quick", folder: Path | None = None) -> Path:
