@@ -253,20 +253,19 @@ def _train(options: argparse.Namespace) -> None:
 
 
 def _list(options: argparse.Namespace) -> None:
-    from cot2lib import runs
     from cot2lib.llm.runs import is_finished
-    from cot2lib.runs import store
+    from cot2lib.runs import records, store
     from cot2lib.specs.profiles import PROFILES
     from cot2lib.study import sweeps
     from cot2lib.study.gsm8k_runs import shipped, word_problems
 
-    stored = set(store.tables()[0]["id"])
+    recorded, stored = (set(rows["id"]) for rows in (records.shipped_runs(), store.tables()[0]))
     print(f"{'chapter':<16}{'profile':<10}{'runs':>6}{'recorded':>10}{'stored':>8}")
     for chapter in sweeps.CHAPTERS:
         for profile in PROFILES:
             specs = sweeps.of_chapter(chapter, profile)
-            here = sum(spec.id in stored for spec in specs)
-            print(f"{chapter:<16}{profile:<10}{len(specs):>6}{len(runs.recorded(specs)):>10}{here:>8}")
+            known, here = (sum(spec.id in ids for spec in specs) for ids in (recorded, stored))
+            print(f"{chapter:<16}{profile:<10}{len(specs):>6}{known:>10}{here:>8}")
     for profile in PROFILES:
         language = word_problems(profile)
         here, known = sum(map(is_finished, language)), shipped(profile)["id"].nunique()

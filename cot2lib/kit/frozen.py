@@ -113,11 +113,11 @@ def _coerced(name: str, hint, value):
                 raise SpecError(f"{name}={number}: must be {bound.sign} {bound.limit}.")
         return number
     if origin in (typing.Union, types.UnionType):
-        kinds = [kind for kind in given if kind is not type(None)]
-        if value is None and len(kinds) < len(given):
+        others = [kind for kind in given if kind is not type(None)]
+        if value is None and len(others) < len(given):
             return None
-        if len(kinds) == 1:
-            return _coerced(name, kinds[0], value)
+        if len(others) == 1:
+            return _coerced(name, others[0], value)
     if isinstance(hint, type) and dataclasses.is_dataclass(hint):
         return as_instance(name, value, hint)
     if hint is int:
