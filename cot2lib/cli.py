@@ -161,7 +161,6 @@ def _add_study(command: Callable) -> None:
 
 
 def _asked(options: argparse.Namespace) -> list:
-    """The runs that a command names."""
     from cot2lib.study import sweeps
 
     return sweeps.where(sweeps.of_chapter(options.chapter, options.profile), options.where)

@@ -147,7 +147,7 @@ def _coerced(name: str, hint, value):
 
 
 def as_instance(name: str, value, kind: type):
-    """A frozen dataclass of a wanted kind."""
+    """The value, if it is a frozen dataclass of a wanted kind; else raises SpecError."""
     if not isinstance(value, kind):
         raise SpecError(f"{name}={value!r:.200}: give one of {kind.__name__}.")
     own = type(value)

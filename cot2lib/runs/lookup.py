@@ -49,7 +49,6 @@ def curves(specs: Sequence[Run], retrain: bool = False) -> pd.DataFrame:
 
 
 def _points(rows: pd.DataFrame, specs: Sequence[Run], retrain: bool) -> pd.DataFrame:
-    """Learning curves of the runs of these rows."""
     asked = set(rows["id"])
     points = records.EMPTY if retrain else records.shipped_curves(asked)
     if not asked <= set(points["id"]):
