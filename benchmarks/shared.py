@@ -10,7 +10,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from cot2lib.kit.provenance import device_name
-from cot2lib.kit.timing import in_turns, ratio
+from cot2lib.kit.timing import in_turns
 from cot2lib.training.fused import preferred
 from cot2lib.training.trainer import SEGMENT, StackTrainer
 
@@ -48,7 +48,8 @@ def timed(variants: Sequence[Variant], rounds: int) -> pd.DataFrame:
     rows, first = [], variants[0]
     for one in variants:
         own, base = ([spent / (of.work * of.runs) for spent in taken[of.variant]] for of in (one, first))
-        rows.append((one.variant, one.runs, 1 / statistics.median(own), ratio(base, own)))
+        times = statistics.median(theirs / mine for theirs, mine in zip(base, own))  # paired: both slow down together
+        rows.append((one.variant, one.runs, 1 / statistics.median(own), times))
     return pd.DataFrame(rows, columns=["variant", "runs", "rate", "times"])
 
 

@@ -16,15 +16,12 @@ from typing import NoReturn
 from cot2lib.errors import CoT2Error, SpecError
 
 FAILED, INTERRUPTED = 2, 130
-RESUMES, ANEW = "goes on from the last checkpoint", "begins anew"  # a command that is given again after an interrupt
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit status."""
-    again = ANEW
     try:
         options = _parser().parse_args(arguments)
-        again = options.again
         status = options.command(options) or 0
         sys.stdout.flush()
         return status
@@ -39,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"cot2: {what}; choose a path that can be read and written.", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:
-        print(f"cot2: interrupted; the same command {again}.", file=sys.stderr)
+        print("cot2: interrupted; what is finished, and the last checkpoints, are kept.", file=sys.stderr)
         return INTERRUPTED
 
 
@@ -69,13 +66,10 @@ def shard(text: str) -> tuple[int, int]:
     return first - 1, of
 
 
-def writable(text: str) -> Path:
-    """An option's file; raises OSError before the work if it cannot be written, and leaves an absent one absent."""
+def file(text: str) -> Path:
+    """An option's file, made if it is absent; raises OSError before the work if it cannot be."""
     path = Path(text)
-    there = path.exists()
-    path.open("a").close()
-    if not there:
-        path.unlink()
+    path.touch()
     return path
 
 
@@ -90,9 +84,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = Parser(prog="cot2", description="Runs, records and chapters of the CoT2 companion.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    def command(name: str, function: Callable, text: str, again: str = ANEW) -> argparse.ArgumentParser:
+    def command(name: str, function: Callable, text: str) -> argparse.ArgumentParser:
         made = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
-        made.set_defaults(command=function, again=again)
+        made.set_defaults(command=function)
         return made
 
     command("list", _list, "how many runs each chapter stands on, and how many are recorded")
@@ -115,7 +109,7 @@ def _training(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_training(command: Callable) -> None:
-    run = command("run", _run, "train a chapter's missing runs into the local store", RESUMES)
+    run = command("run", _run, "train a chapter's missing runs into the local store")
     slurm = command("slurm", _slurm, "queue a chapter's missing runs on a Slurm cluster, as an array of shards")
     for parser in (run, slurm):
         parser.add_argument("chapter", help="chapter whose runs to train")
@@ -134,8 +128,7 @@ def _add_training(command: Callable) -> None:
     submitit = "options of submitit, say timeout_min=120 gpus_per_node=1 slurm_partition=short"
     slurm.add_argument("--slurm", nargs="+", default=[], metavar="NAME=VALUE", help=submitit)
 
-    text = "train a profile's language models by reward, those that are missing"
-    language = command("llm", _train, text, RESUMES)
+    language = command("llm", _train, "train a profile's language models by reward, those that are missing")
     language.add_argument("what", metavar="train", choices=["train"], help="the one thing to do")
     _training(language)
     language.add_argument("--model", help="paper: folder with the weights, where the hub cannot be reached")
@@ -162,20 +155,19 @@ def _add_study(command: Callable) -> None:
 
     ledger = command("ledger", _ledger, "the paper's claims next to our measurements, with verdicts")
     whole = "write all rows, also of what was not measured, as CSV"
-    ledger.add_argument("--csv", type=writable, metavar="FILE", help=whole)
+    ledger.add_argument("--csv", type=file, metavar="FILE", help=whole)
 
     prosqa = command("prosqa", _prosqa, "let the shipped models answer the questions of a ProsQA file")
     prosqa.add_argument("file", type=Path, help="JSON file as COCONUT publishes them")
     naming = "fresh, once: drawn names; age: node numbers (default: fresh)"
     prosqa.add_argument("--naming", default="fresh", help=naming)
-    prosqa.add_argument("--csv", type=writable, metavar="OUT", help="write a row for each method, seed and question")
+    prosqa.add_argument("--csv", type=file, metavar="OUT", help="write a row for each method, seed and question")
 
 
 # Training
 
 
 def _asked(options: argparse.Namespace) -> list:
-    """The runs that a command names."""
     from cot2lib.study import sweeps
 
     return sweeps.where(sweeps.of_chapter(options.chapter, options.profile), options.where)
@@ -267,20 +259,19 @@ def _train(options: argparse.Namespace) -> None:
 
 
 def _list(options: argparse.Namespace) -> None:
-    from cot2lib import runs
     from cot2lib.llm.runs import is_finished
-    from cot2lib.runs import store
+    from cot2lib.runs import records, store
     from cot2lib.specs.profiles import PROFILES
     from cot2lib.study import sweeps
     from cot2lib.study.gsm8k_runs import shipped, word_problems
 
-    stored = set(store.tables()[0]["id"])
+    recorded, stored = (set(rows["id"]) for rows in (records.shipped_runs(), store.tables()[0]))
     print(f"{'chapter':<16}{'profile':<10}{'runs':>6}{'recorded':>10}{'stored':>8}")
     for chapter in sweeps.CHAPTERS:
         for profile in PROFILES:
             specs = sweeps.of_chapter(chapter, profile)
-            here = sum(spec.id in stored for spec in specs)
-            print(f"{chapter:<16}{profile:<10}{len(specs):>6}{len(runs.recorded(specs)):>10}{here:>8}")
+            known, here = (sum(spec.id in ids for spec in specs) for ids in (recorded, stored))
+            print(f"{chapter:<16}{profile:<10}{len(specs):>6}{known:>10}{here:>8}")
     for profile in PROFILES:
         language = word_problems(profile)
         here, known = sum(map(is_finished, language)), shipped(profile)["id"].nunique()

@@ -65,7 +65,7 @@ class Checked:
         return value
 
     def tensor(self, name: str, value: object, shape: tuple[int | None, ...], dtype=torch.int64) -> Tensor:
-        """A CPU tensor of a type and shape, None for any size."""
+        """A tensor of a type and shape, None for any size."""
         axes = ", ".join("any" if size is None else str(size) for size in shape)
         wanted = f"give a {str(dtype).removeprefix('torch.')} tensor of shape ({axes})"
         if not isinstance(value, Tensor):
@@ -73,8 +73,6 @@ class Checked:
         fits = value.ndim == len(shape) and all(size in (None, got) for size, got in zip(shape, value.shape))
         given = f"{str(value.dtype).removeprefix('torch.')} tensor of shape {tuple(value.shape)}"
         self.need(value.dtype == dtype and fits, name, f"is a {given}; {wanted}")
-        on_cpu = value.device.type == "cpu" and value.layout == torch.strided
-        self.need(on_cpu, name, f"is on {value.device} in layout {value.layout}; {wanted} on the CPU")
         return value
 
     def integers(self, name: str, value: object, shape: tuple[int | None, ...], least: int, most: int) -> Tensor:
@@ -127,8 +125,6 @@ def check_task(
         it.need(isinstance(it.get(flag), bool), flag, "is neither True nor False")
     choices = get_args(Frontier)
     it.need(frontier in choices, "frontier", f"is {shown(frontier)}; choose one of {', '.join(choices)}")
-    whole = it.get("full_budget")
-    it.need(isinstance(whole, int | float), "full_budget", "is no number; give what tables call all trajectories")
 
     prompt, again = (it.call("prompt()", task.prompt, arrow, pauses) for _ in range(2))
     prompt = it.integers("prompt()", prompt, (size, None), 0, vocab * (vocab * task.pairs + 1) - 1)

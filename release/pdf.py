@@ -26,15 +26,13 @@ def documents(root: Path) -> list[str]:
     return [toc["root"], *(chapter["file"] for part in toc["parts"] for chapter in part["chapters"])]
 
 
-def printed(page: Path, to: Path) -> None:
-    """Print one page."""
+def print_page(page: Path, to: Path) -> None:
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-pdf-header-footer"]
     flags += [f"--virtual-time-budget={MILLISECONDS}", f"--print-to-pdf={to}"]
     subprocess.run([BROWSER, *flags, page.as_uri()], check=True, capture_output=True, timeout=600)
 
 
 def title(page: Path) -> str:
-    """What a page is called."""
     found = re.search(r"<title>(.*?)(?: &#8212;.*| — .*)?</title>", page.read_text(), re.DOTALL)
     return found[1].strip() if found else page.stem
 
@@ -64,7 +62,6 @@ def _turn_inside(writer: PdfWriter, link, first: dict[str, int]) -> None:
 
 
 def main(file: str) -> int:
-    """Print and bind all pages; returns the exit status."""
     if BROWSER is None:
         print("pdf: Chromium is missing, which prints the pages; install it (Debian: chromium).", file=sys.stderr)
         return 2
@@ -75,7 +72,7 @@ def main(file: str) -> int:
     with tempfile.TemporaryDirectory() as folder:
         parts = {page: Path(folder) / f"{place}.pdf" for place, page in enumerate(pages)}
         for page, part in parts.items():
-            printed(page, part)
+            print_page(page, part)
         Path(file).parent.mkdir(parents=True, exist_ok=True)
         bound(parts).write(file)
     print(f"{file}: {len(PdfReader(file).pages)} pages")

@@ -26,18 +26,14 @@ class ReleaseError(Exception):
 
 
 def current(root: Path) -> str:
-    """The version that the package has."""
     return re.search(PLACES[MODULE] + r"([\d.]+)", (root / MODULE).read_text())[1]
 
 
 def write(root: Path, version: str, date: str) -> None:
-    """Write version and date into all files that hold them, unless the changelog has the version already.
-
-    Raises:
-        ReleaseError: for no version, or one that is not above the present one and has no entry.
-    """
+    """Write version and date into all files that hold them, unless the changelog has the version already."""
     if not VERSION.fullmatch(version):
         raise ReleaseError(f"version {version}: write three numbers, say 0.2.0.")
+    numbers = lambda version: [int(part) for part in version.split(".")]
     if numbers(version) < numbers(current(root)):
         raise ReleaseError(f"version {version} is below the present {current(root)}; choose a later one.")
     log = (root / LOG).read_text()
@@ -52,17 +48,8 @@ def write(root: Path, version: str, date: str) -> None:
             (root / name).write_text(text)
 
 
-def numbers(version: str) -> list[int]:
-    """A version to compare by."""
-    return [int(part) for part in version.split(".")]
-
-
 def git(root: Path, *arguments: str) -> str:
-    """What git says.
-
-    Raises:
-        ReleaseError: with git's own words, if it fails.
-    """
+    """What git says; its own words in a ReleaseError if it fails."""
     done = subprocess.run(["git", "-C", root, *arguments], capture_output=True, text=True)
     if done.returncode:
         raise ReleaseError(f"git {arguments[0]} fails: {' '.join((done.stderr or done.stdout).split())}")
@@ -70,11 +57,7 @@ def git(root: Path, *arguments: str) -> str:
 
 
 def begin(root: Path, version: str) -> None:
-    """Write and commit a version.
-
-    Raises:
-        ReleaseError: for a tree that is not clean, or a version that is tagged already.
-    """
+    """Write and commit a version, from a clean tree."""
     version = version or current(root)
     if git(root, "status", "--porcelain"):
         raise ReleaseError("the tree has changes; commit or stash them first.")
@@ -86,14 +69,13 @@ def begin(root: Path, version: str) -> None:
 
 
 def tag(root: Path) -> str:
-    """Tag the present commit with its version; the tag."""
-    name = f"v{current(root)}"
-    git(root, "tag", "-a", name, "-m", f"Release {current(root)}")
-    return name
+    """Tag the present commit with its version; returns the tag."""
+    version = current(root)
+    git(root, "tag", "-a", f"v{version}", "-m", f"Release {version}")
+    return f"v{version}"
 
 
 def main(what: str = "", version: str = "") -> int:
-    """Set or tag; returns the exit status."""
     root = Path(__file__).parents[1]
     try:
         print({"set": lambda: begin(root, version) or current(root), "tag": lambda: tag(root)}[what]())

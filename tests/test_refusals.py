@@ -250,7 +250,7 @@ REFUSALS = [
     ("no trained weights of run", lambda: runs.load(SPECS[0], missing="error")),
     ("no record of run", lambda: runs.by_profile({"quick": SPECS, "paper": SPECS})),
     ("missing='maybe': choose 'train' or 'error'.", lambda: runs.run(SPECS, missing="maybe")),
-    ("(see `shape` of a run); load others one by one.", lambda: runs.load_stack(SPECS[:2])),
+    ("one shape stack; load others one by one.", lambda: runs.load_stack([*SPECS, short(layers=1)])),
     ("device='abacus' is unknown; choose auto, cpu or cuda.", lambda: runs.run(SPECS, device="abacus")),
     ("device='cuda:1' is unknown", lambda: runs.run(SPECS, missing="error", device="cuda:1")),
     ("threads=0: must be at least 1", lambda: runs.run(SPECS, threads=0)),

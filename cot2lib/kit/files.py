@@ -2,10 +2,10 @@
 
 import json
 import os
-import re
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from jaxtyping import Shaped
@@ -17,8 +17,7 @@ from cot2lib.errors import RecordError, SpecError
 
 Weight = Shaped[Tensor, "..."]  # a parameter of a model
 META = "cot2"
-ABANDONED_SECONDS = 3600  # a temporary file as old as this has no writer any more
-TEMPORARY = re.compile(r"\..+\.(safetensors|csv|xz|json|md)(\.[a-z0-9_]{8})+")  # as `mkstemp` names them below
+PART, ABANDONED_SECONDS = ".part", 3600  # how temporary files end; one as old as this has no writer any more
 
 
 def write_atomic(path: Path, write: Callable[[Path], object]) -> None:
@@ -27,8 +26,11 @@ def write_atomic(path: Path, write: Callable[[Path], object]) -> None:
     Temporary files that killed writers left in this folder more than an hour ago are removed.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    remove_abandoned(path.parent)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    for left in path.parent.glob(f".*{PART}"):
+        with suppress(FileNotFoundError):  # its writer has just moved it away
+            if time.time() - left.stat().st_mtime > ABANDONED_SECONDS:
+                left.unlink()
+    handle, name = tempfile.mkstemp(PART, f".{path.name}.", path.parent)
     os.close(handle)
     part = Path(name)
     try:
@@ -37,21 +39,6 @@ def write_atomic(path: Path, write: Callable[[Path], object]) -> None:
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)
-
-
-def remove_abandoned(folder: Path) -> None:
-    """Remove the temporary files of `write_atomic` that nobody has written to for an hour."""
-    for entry in os.scandir(folder):
-        if TEMPORARY.fullmatch(entry.name) and time.time() - _changed(entry) > ABANDONED_SECONDS:
-            Path(entry).unlink(missing_ok=True)
-
-
-def _changed(entry: os.DirEntry) -> float:
-    """When a file was last written to; never, if its writer has just moved it away."""
-    try:
-        return entry.stat(follow_symlinks=False).st_mtime
-    except FileNotFoundError:
-        return float("inf")
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Weight], meta: dict) -> None:

@@ -38,11 +38,6 @@ FIELDS = "a field may be int, float, bool, str, a Literal or tuple of such, or a
 LARGEST = 2**63 - 1  # tensors hold integers of 64 bits
 
 KINDS: dict[str, type] = {}  # classes of the package by their tag
-OUTSIDE: dict[tuple[str, str, str], type] = {}  # classes of others, as this process has met them
-
-
-class UndefinedError(SpecError):
-    """Plain data of a class that is defined outside the package, and not in this process."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,7 +104,7 @@ def _hints(kind: type) -> dict[str, typing.Any]:
 
 
 def _coerced(name: str, hint, value):
-    """A value as its declared type; of several the first that it fits."""
+    """A value as its declared type."""
     origin, given = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
         number = _coerced(name, given[0], value)
@@ -118,13 +113,11 @@ def _coerced(name: str, hint, value):
                 raise SpecError(f"{name}={number}: must be {bound.sign} {bound.limit}.")
         return number
     if origin in (typing.Union, types.UnionType):
-        if value is None and type(None) in given:
+        others = [kind for kind in given if kind is not type(None)]
+        if value is None and len(others) < len(given):
             return None
-        *others, last = [kind for kind in given if kind is not type(None)]
-        for kind in others:
-            with suppress(SpecError):
-                return _coerced(name, kind, value)
-        return _coerced(name, last, value)
+        if len(others) == 1:
+            return _coerced(name, others[0], value)
     if isinstance(hint, type) and dataclasses.is_dataclass(hint):
         return as_instance(name, value, hint)
     if hint is int:
@@ -154,7 +147,7 @@ def _coerced(name: str, hint, value):
 
 
 def as_instance(name: str, value, kind: type):
-    """A frozen dataclass of a wanted kind."""
+    """The value, if it is a frozen dataclass of a wanted kind; else raises SpecError."""
     if not isinstance(value, kind):
         raise SpecError(f"{name}={value!r:.200}: give one of {kind.__name__}.")
     own = type(value)
@@ -207,7 +200,6 @@ def to_data(spec, compared: bool = False) -> dict:
     data = {"kind": tag_of(kind)}
     if is_outside(kind):
         data |= {"module": kind.__module__, "source": source_hash(kind)}
-        OUTSIDE[data["module"], data["kind"], data["source"]] = kind
     for entry in dataclasses.fields(spec):
         value = getattr(spec, entry.name)
         if value != entry.default and (entry.compare or not compared):
@@ -222,12 +214,10 @@ def _plain(value, compared: bool):
 
 
 def from_data(data: dict):
-    """The object that `to_data` described."""
+    """The object that `to_data` described, of classes of the package."""
     fields = dict(data)
-    name, module, source = (fields.pop(key, None) for key in ("kind", "module", "source"))
-    kind = KINDS.get(name) if source is None else OUTSIDE.get((module, name, source))
-    if source is not None and (kind is None or source_hash(kind) != source):
-        raise UndefinedError(f"{name} of module {module} is not defined here, or differs; run its definition first.")
+    name = fields.pop("kind", None)
+    kind = None if "source" in fields else KINDS.get(name)
     if kind is None:
         raise SpecError(f"spec of kind {name!r}: this version of cot2lib knows {', '.join(KINDS)}.")
     try:

@@ -12,15 +12,13 @@ import cot2lib
 from cot2lib.errors import DeviceError
 from cot2lib.kit.paths import checkout
 
-DEVICES = ("auto", "cpu", "cuda")
-
 
 def resolve_device(name: str = "auto") -> torch.device:
     """The torch device of a name: "cpu", "cuda", or "auto" for CUDA where there is one and else the CPU.
 
     Raises DeviceError for "cuda" where torch sees no CUDA device, and for any other name.
     """
-    if name not in DEVICES:
+    if name not in ("auto", "cpu", "cuda"):
         raise DeviceError(f"device={name!r} is unknown; choose auto, cpu or cuda.")
     if name == "cuda" and not torch.cuda.is_available():
         raise DeviceError(f"device={name!r}: torch sees no CUDA device here; choose device='cpu'.")
@@ -30,7 +28,12 @@ def resolve_device(name: str = "auto") -> torch.device:
 def device_name(device: torch.device) -> str:
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    return f"cpu ({_cpu_model()})"
+    try:
+        with open("/proc/cpuinfo") as lines:
+            model = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        model = platform.processor() or platform.machine()
+    return f"cpu ({model})"
 
 
 def provenance(device: torch.device) -> dict[str, str | int]:
@@ -59,15 +62,7 @@ def commit() -> str:
         return "unknown"
     git = lambda *args: subprocess.run(["git", "-C", root, *args], capture_output=True, text=True).stdout.strip()
     try:
-        dirty = git("status", "--porcelain", "--", "cot2lib/*.py")
+        dirty = git("status", "--porcelain", "--", "cot2lib/*.py", "cot2lib/*.cpp")
         return (git("rev-parse", "HEAD") or "unknown") + ("-dirty" if dirty else "")
     except FileNotFoundError:
         return "unknown"
-
-
-def _cpu_model() -> str:
-    try:
-        with open("/proc/cpuinfo") as lines:
-            return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()

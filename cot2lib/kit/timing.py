@@ -1,10 +1,9 @@
 """Time: fair measurements, with turns in alternation on a given number of threads, and how far a training is."""
 
 import os
-import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TypeVar
 
@@ -50,16 +49,6 @@ def in_turns(turns: Mapping[Name, Callable[[], object]], rounds: int) -> dict[Na
     return taken
 
 
-def ratio(own: Sequence[float], base: Sequence[float]) -> float:
-    """Median of own / base over rounds. Pairing by round cancels what slows both down."""
-    return statistics.median(mine / theirs for mine, theirs in zip(own, base, strict=True))
-
-
-def since(began: float) -> float:
-    """Seconds since a reading of `time.monotonic`; 0 where a machine has set even that clock back."""
-    return max(0.0, time.monotonic() - began)
-
-
 def span(seconds: float) -> str:
     """Seconds, minutes or hours, to two digits."""
     for size, unit in ((3600, "h"), (60, "min")):
@@ -85,10 +74,11 @@ def told(label: str, total: int, done: int = 0) -> Iterator[Callable[[int], None
 
     def tell(step: int) -> None:
         nonlocal last
-        if since(last) >= TOLD_SECONDS and done < step < total:
-            left = since(began) * (total - step) / (step - done)
+        now = time.monotonic()
+        if now - last >= TOLD_SECONDS and done < step < total:
+            left = (now - began) * (total - step) / (step - done)
             say(f"{label}: step {step} of {total}, about {span(left)} left")
-            last = time.monotonic()
+            last = now
 
     yield tell
 

@@ -144,7 +144,7 @@ def train(run: LanguageRun, device: str = "auto", places: Places = NOWHERE) -> p
     trainer = PolicyTrainer(model.to(where), tokenizer, problems, run.recipe, run.seed, at_once)
     before = kept.resume(partial(_restore, trainer))
     evaluations, began = before.get("evaluations", []), time.monotonic() - before.get("seconds", 0.0)
-    results = lambda: {"log": trainer.log, "evaluations": evaluations, "seconds": timing.since(began)}
+    results = lambda: {"log": trainer.log, "evaluations": evaluations, "seconds": time.monotonic() - began}
     due = {round(run.recipe.steps * part / run.evaluations) for part in range(run.evaluations + 1)}
     with timing.told(run.label, run.recipe.steps, trainer.taken) as tell:
         evaluations += [] if evaluations else evaluated(run, trainer, held_out)

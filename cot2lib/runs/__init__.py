@@ -6,6 +6,6 @@
 
 from cot2lib.runs.lookup import by_profile, curves, recorded
 from cot2lib.runs.taught import Taught
-from cot2lib.runs.train import load, load_stack, load_starts, make_trainer, run
+from cot2lib.runs.train import load, load_stack, make_trainer, run
 
-__all__ = ["Taught", "by_profile", "curves", "load", "load_stack", "load_starts", "make_trainer", "recorded", "run"]
+__all__ = ["Taught", "by_profile", "curves", "load", "load_stack", "make_trainer", "recorded", "run"]

@@ -3,17 +3,14 @@
 Shipped records come first, for rows, curves and weights alike; with `retrain` only the local store counts.
 """
 
-import json
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from contextlib import suppress
-from functools import cache
+from collections.abc import Callable, Container, Mapping, Sequence
 
 import pandas as pd
 
 from cot2lib.errors import RecordError, SpecError
 from cot2lib.kit.files import Weight
 from cot2lib.runs import records, store
-from cot2lib.specs import Run, UndefinedError, from_data, to_data
+from cot2lib.specs import Run
 
 COMMANDS: list[Callable[[Run], str | None]] = []  # each gives the shell command that trains a run, if it knows one
 
@@ -52,7 +49,6 @@ def curves(specs: Sequence[Run], retrain: bool = False) -> pd.DataFrame:
 
 
 def _points(rows: pd.DataFrame, specs: Sequence[Run], retrain: bool) -> pd.DataFrame:
-    """Learning curves of the runs of these rows."""
     asked = set(rows["id"])
     points = records.EMPTY if retrain else records.shipped_curves(asked)
     if not asked <= set(points["id"]):
@@ -107,31 +103,10 @@ def absent_message(missing: Sequence[Run], retrain: bool = False, lacks: str = "
     )
 
 
-def weights(run: Run, retrain: bool = False) -> dict[str, Weight] | None:
-    """Trained parameters of a run, without the run axis; None where they are neither shipped nor stored.
-
-    Another run of the same training has the same ones: the two differ by what acts at evaluation alone.
-    """
-
-    def kept(run_id: str) -> dict[str, Weight] | None:
-        shipped = None if retrain else records.shipped_weights(run_id)
-        return store.weights(run_id) if shipped is None else shipped
-
-    if (own := kept(run.id)) is not None:
-        return own
-    rows = records.join([records.EMPTY if retrain else records.shipped_runs(), store.tables()[0]])
-    return next((found for twin in _twins(run, rows) if (found := kept(twin)) is not None), None)
-
-
-def _twins(run: Run, rows: pd.DataFrame) -> Iterator[str]:
-    """Recorded runs of a run's training; those of another seed or recipe are not parsed as a whole."""
-    own = to_data(run)
-    for run_id, text in zip(rows["id"], rows.get("spec", ())):
-        data = _data(text)
-        if all(data.get(name) == own.get(name) for name in ("seed", "recipe")):
-            with suppress(UndefinedError):
-                if from_data(data).training == run.training:
-                    yield run_id
+def weights(run_id: str, retrain: bool = False) -> dict[str, Weight] | None:
+    """Trained parameters of a run, without the run axis; None where they are neither shipped nor stored."""
+    shipped = None if retrain else records.shipped_weights(run_id)
+    return store.weights(run_id) if shipped is None else shipped
 
 
 def described(rows: pd.DataFrame, specs: Sequence[Run]) -> pd.DataFrame:
@@ -153,8 +128,3 @@ def _told(rows: pd.DataFrame, specs: Sequence[Run], measured: Container[str]) ->
     known = {spec.id: spec for spec in specs}
     told = pd.DataFrame([known[run_id].columns() for run_id in rows["id"]], index=rows.index)
     return told.rename(columns={name: f"spec_{name}" for name in told if name in measured})
-
-
-@cache
-def _data(text: str) -> dict:
-    return json.loads(text)

@@ -35,7 +35,10 @@ def unpack(content: bytes) -> pd.DataFrame:
     forms = head["columns"]
     planes = np.frombuffer(body, np.uint8).reshape(1 + len(forms), WIDTH, head["points"])
     codes, *columns = map(_numbers, planes)
-    made = {name: _column(numbers, form) for (name, form), numbers in zip(forms.items(), columns)}
+    value = lambda numbers: np.where(numbers == GAP, np.nan, numbers / 10**DECIMALS)
+    made = {
+        name: numbers if form == "whole" else value(numbers) for (name, form), numbers in zip(forms.items(), columns)
+    }
     return pd.DataFrame({"id": np.array(head["ids"], dtype=object)[codes]} | made).astype({"id": "str"})
 
 
@@ -49,10 +52,6 @@ def _whole(name: str, values: Num[np.ndarray, " point"]) -> tuple[str, Num[np.nd
             f"{name} of a curve has more than {DECIMALS} decimals or is too large; train that run again."
         )
     return "decimal", np.where(gaps, GAP, scaled)
-
-
-def _column(numbers: Int[np.ndarray, " point"], form: str) -> Num[np.ndarray, " point"]:
-    return numbers if form == "whole" else np.where(numbers == GAP, np.nan, numbers / 10**DECIMALS)
 
 
 def _planes(numbers: Int[np.ndarray, " point"]) -> bytes:

@@ -180,24 +180,18 @@ def ship(
 # Measurements
 
 
-def shipped_table(name: str) -> pd.DataFrame | None:
-    """The table that `ship_table` wrote, or None."""
+def shipped_table(name: str, columns: Sequence[str] = ()) -> pd.DataFrame:
+    """The table that `ship_table` wrote, or one of these columns without rows where there is none."""
     folder = paths.records()
     known = listed(folder)
     file = next((file for file in _files(name) if file in known), None)
-    return None if file is None else _table(folder, file, known[file])
+    return pd.DataFrame(columns=list(columns)) if file is None else _table(folder, file, known[file])
 
 
 @lru_cache(maxsize=16)
 def _table(folder: Path, name: str, checksum: str) -> pd.DataFrame:
     content = _content(folder, name, checksum)
     return _read_csv(lzma.decompress(content) if name.endswith(".xz") else content)
-
-
-def shipped_rows(name: str, columns: Sequence[str]) -> pd.DataFrame:
-    """`shipped_table`, or a table of these columns without rows where there is none."""
-    table = shipped_table(name)
-    return pd.DataFrame(columns=list(columns)) if table is None else table
 
 
 def _files(name: str) -> list[str]:

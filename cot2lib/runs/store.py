@@ -2,9 +2,8 @@
 
 A file holds tensors and, as JSON, what belongs to them; its name is the hash of the ids of its runs. A finished stack
 holds the weights of its runs, and their rows and learning curves as they are read. A checkpoint holds AdamW's state
-too, and names its runs, so that a later request finds it whatever else it asks for. Files are replaced atomically: a
-killed worker loses its work since the last checkpoint and nothing else. `cot2lib.llm.runs` keeps its runs in the same
-way, in a folder of its own.
+too; the same request finds it again. Files are replaced atomically: a killed worker loses its work since the last
+checkpoint and nothing else. `cot2lib.llm.runs` keeps its runs in the same way, in a folder of its own.
 """
 
 import hashlib
@@ -12,7 +11,6 @@ import json
 import tempfile
 import time
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
@@ -20,12 +18,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from cot2lib.errors import RecordError, SpecError
-from cot2lib.kit import paths, timing
+from cot2lib.errors import RecordError
+from cot2lib.kit import paths
 from cot2lib.kit.files import Weight, check_finite, load_meta, load_tensors, save_tensors
 from cot2lib.runs import packed, records
 from cot2lib.runs.records import Tables
-from cot2lib.specs import Run, from_data, to_data
+from cot2lib.specs import to_data
 from cot2lib.training.trainer import Progress, StackTrainer
 
 FORMAT = 3
@@ -83,7 +81,7 @@ class Entry:
         if (now := time.monotonic()) >= self.due:
             tensors, meta = state()
             save_tensors(self.checkpoint, tensors, {"format": FORMAT, **meta})
-            self.due = time.monotonic() + pause(timing.since(now))
+            self.due = time.monotonic() + pause(time.monotonic() - now)
 
     def finish(self, tensors: dict[str, Weight], meta: dict) -> None:
         save_tensors(self.finished, tensors, {"format": FORMAT, **meta})
@@ -108,8 +106,8 @@ def state(trainer: StackTrainer, provenance: dict) -> Content:
     """The content of a checkpoint of a stack."""
     tensors = {WEIGHTS + name: value for name, value in trainer.stack.state_dict().items()}
     tensors |= {OPTIMIZER + name: value for name, value in trainer.optimizer_tensors().items()}
-    runs = {"ids": [spec.id for spec in trainer.asked], "specs": [to_data(spec) for spec in trainer.asked]}
-    return tensors, runs | {"progress": asdict(trainer.progress), "provenance": provenance}
+    ids = [spec.id for spec in trainer.asked]
+    return tensors, {"ids": ids, "progress": asdict(trainer.progress), "provenance": provenance}
 
 
 def restore(trainer: StackTrainer, tensors: dict[str, Weight], meta: dict) -> None:
@@ -118,28 +116,6 @@ def restore(trainer: StackTrainer, tensors: dict[str, Weight], meta: dict) -> No
         raise ValueError("other runs")
     part = lambda prefix: {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
     trainer.restore(part(WEIGHTS), part(OPTIMIZER), Progress(**meta["progress"]))
-
-
-def begun(wanted: set[str]) -> list[list[Run]]:
-    """Runs of each checkpoint that holds some of the wanted ids and shares no run with one before it, by name.
-
-    A checkpoint beside its finished stack is removed; one with a class that is not defined here is left alone.
-    """
-    stacks: list[list[Run]] = []
-    for path in sorted(paths.store().glob(f"*{CHECKPOINT}")):
-        if path.with_name(path.name.replace(CHECKPOINT, FINISHED)).exists():
-            path.unlink(missing_ok=True)
-        try:
-            meta = read_meta(path)
-        except RecordError:
-            if path.exists():
-                raise
-            continue  # it is finished by now
-        taken = {spec.id for stack in stacks for spec in stack}
-        if wanted.intersection(meta["ids"]) and not taken.intersection(meta["ids"]):
-            with suppress(SpecError):
-                stacks.append([from_data(data) for data in meta["specs"]])
-    return stacks
 
 
 # Finished stacks

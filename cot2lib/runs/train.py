@@ -1,26 +1,25 @@
 """Run specs: `run` trains what is missing, `load` gives trained models.
 
 Specs of one shape are stacked and trained together. Finished stacks go to the local store. A spec that has a stored
-result, or a shipped record (without `retrain`), is not trained again. A stack that was interrupted goes on as it was,
-whatever else is asked for.
+result, or a shipped record (without `retrain`), is not trained again. A stack that was interrupted goes on where it
+was, if the same runs are asked for.
 """
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
 
 import pandas as pd
 import torch
 
-from cot2lib.errors import CoT2Error, RecordError, SpecError
+from cot2lib.errors import RecordError, SpecError
 from cot2lib.kit import timing
 from cot2lib.kit.frozen import positive
 from cot2lib.kit.provenance import provenance, resolve_device
 from cot2lib.model import GPT2Stack
 from cot2lib.runs import store
 from cot2lib.runs.lookup import absent_message, described, known, require_some, weights
-from cot2lib.specs import GRPOSpec, Run, by_shape, outsiders, trained_once
+from cot2lib.specs import Run, by_shape, trained_once
 from cot2lib.training.data import check_run
 from cot2lib.training.fused import preferred
 from cot2lib.training.supervised import build_stack
@@ -55,8 +54,6 @@ def run(
             engine trains as many runs at a time as torch has threads.
         engine: "auto": the fused engine (`cot2lib.training.fused`) where it applies; "torch": never.
         stack: most trainings side by side, by default 16 on a CPU, what half of its memory takes on a GPU.
-
-    What a class from outside the package raises stays as it is; a note names the run.
     """
     if missing not in ("train", "error"):
         raise SpecError(f"missing={missing!r}: choose 'train' or 'error'.")
@@ -70,41 +67,22 @@ def run(
     rows, left = known(specs, retrain)
     if left and missing == "error":
         raise RecordError(absent_message(left, retrain))
-    with _noting(specs):
-        if left:
-            for spec in left:
-                with _noting([spec]):
-                    check_run(spec)
-            stacks = plan(specs, {spec.id for spec in left}, where, shard, stack)
-            _train(stacks, where, engine=engine, threads=threads, stack=stack)
-            rows, _ = known(specs, retrain)
-        return described(rows, specs)
-
-
-@contextmanager
-def _noting(specs: Sequence[Run]) -> Iterator[None]:
-    """Add a note to an unexpected error: which run of some was at work, and its classes from outside the package."""
-    try:
-        yield
-    except CoT2Error:
-        raise
-    except Exception as error:
-        where, spec = "from outside the package", next(filter(outsiders, specs), None)
-        if spec and not any(where in note for note in getattr(error, "__notes__", ())):
-            names = ", ".join(dict.fromkeys(kind.__name__ for kind in outsiders(spec)))
-            others = f" and {len(specs) - 1} more" if len(specs) > 1 else ""
-            error.add_note(f"Run {spec.id}{others} failed, with {names} {where}.")
-        raise
+    if left:
+        for spec in left:
+            check_run(spec)
+        stacks = plan(specs, {spec.id for spec in left}, where, shard, stack)
+        _train(stacks, where, engine=engine, threads=threads, stack=stack)
+        rows, _ = known(specs, retrain)
+    return described(rows, specs)
 
 
 def plan(
     specs: Sequence[Run], left: set[str], device: torch.device, shard: tuple[int, int], most: int | None = None
 ) -> list[list[Run]]:
-    """The stacks that a shard trains: those that a checkpoint has begun, as they are, then what else is left.
+    """The stacks of what is left that a shard trains.
 
     A stack has trainings of one shape, learning rates together, at most so many; with every training all its runs. Who
-    trains what follows from the request alone, however far other shards are: each run has an owner, and a checkpoint
-    goes on with the owner of its first run that is left.
+    trains what follows from the request alone, however far other shards are.
     """
     runs: dict[Run, list[Run]] = {}
     for spec in dict.fromkeys(specs):
@@ -116,13 +94,8 @@ def plan(
         size = -(-len(group) // parts)
         together = [group[first : first + size] for first in range(0, len(group), size)]
         stacks += [[run for spec in some for run in runs[spec.training]] for some in together]
-    owner = {spec.id: place % shard[1] for place, stack in enumerate(stacks) for spec in stack}
-    begun = store.begun(left)
-    taken = {spec.id for stack in begun for spec in stack}
-    first = lambda stack: next(spec.id for spec in stack if spec.id in left)
-    resumed = [stack for stack in begun if owner[first(stack)] == shard[0]]
-    rest = [[spec for spec in stack if spec.id in left - taken] for stack in stacks[shard[0] :: shard[1]]]
-    return resumed + [stack for stack in rest if stack]
+    rest = [[spec for spec in stack if spec.id in left] for stack in stacks[shard[0] :: shard[1]]]
+    return [stack for stack in rest if stack]
 
 
 def room(spec: Run, device: torch.device) -> int:
@@ -149,9 +122,8 @@ def _train(stacks: Sequence[list[Run]], device: torch.device, **options) -> None
         timing.say(f"training {count} runs in {len(stacks)} stacks on {device}")
     began = time.monotonic()
     for specs in stacks:
-        with _noting(specs):
-            _train_stack(specs, device, **options)
-    print(f"trained {count} runs in {timing.span(timing.since(began))} on {device}", flush=True)
+        _train_stack(specs, device, **options)
+    print(f"trained {count} runs in {timing.span(time.monotonic() - began)} on {device}", flush=True)
 
 
 def _train_stack(specs: list[Run], device: torch.device, threads: int | None, **options) -> None:
@@ -182,7 +154,7 @@ def make_trainer(
 
     Arguments as of `run`.
     """
-    load = partial(_load, device=device.type, engine=engine, threads=threads, **options)
+    load = partial(load_stack, device=device.type, engine=engine, threads=threads, **options)
     trainer = specs[0].trainer(specs, load, device)
     return trainer if engine == "torch" else preferred(trainer, threads)
 
@@ -193,34 +165,23 @@ def load(spec: Run, missing: str = "train", retrain: bool = False, **options) ->
 
 
 def load_stack(specs: Sequence[Run], missing: str = "train", retrain: bool = False, **options) -> GPT2Stack:
-    """The trained models of runs of one shape, as one stack on the CPU.
+    """The trained models of runs, whose task and model are the same, as one stack on the CPU.
 
     The weights belong to the rows that `run` gives, except for a record shipped without weights. Then they are of
     another training of its spec (other rounding), stored locally or made under `missing="train"`. With `retrain`
     shipped weights are ignored; the options are `device`, `threads`, `engine` and `stack` of `run`.
     """
     require_some(specs)
-    if len({spec.shape() for spec in specs}) > 1:
-        raise SpecError("only runs of one shape stack (see `shape` of a run); load others one by one.")
-    return _load(specs, missing, retrain, **options)
-
-
-def load_starts(specs: Sequence[GRPOSpec], missing: str = "train", **options) -> GPT2Stack:
-    """The models that policy gradients start from, as `load_stack`; how they were trained may differ."""
-    require_some(specs)
-    return _load([spec.start for spec in specs], missing, **options)
-
-
-def _load(specs: Sequence[Run], missing: str = "train", retrain: bool = False, **options) -> GPT2Stack:
-    """The models of `load_stack`, for runs whose models alone must be of one shape."""
-    found = [weights(spec, retrain) for spec in specs]
-    lacking = [spec for spec, part in zip(specs, found) if part is None]
+    if len({(spec.task, spec.model) for spec in specs}) > 1:
+        raise SpecError("only models of one task and one shape stack; load others one by one.")
+    found = {spec: weights(spec.id, retrain) for spec in specs}
+    lacking = [spec for spec, part in found.items() if part is None]
     if lacking and missing == "error":
         raise RecordError(absent_message(lacking, retrain=True, lacks="no trained weights"))
     if lacking:
         run(lacking, retrain=True, **options)
-        found = [weights(spec, retrain) if part is None else part for spec, part in zip(specs, found)]
+        found |= {spec: weights(spec.id, retrain) for spec in lacking}
     stack = build_stack(specs)
-    parts = [part for part in found if part is not None]
+    parts = [part for spec in specs if (part := found[spec]) is not None]
     stack.load_state_dict({name: torch.stack([part[name] for part in parts]) for name in stack.state_dict()})
     return stack

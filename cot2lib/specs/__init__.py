@@ -18,12 +18,12 @@ from cot2lib.testing import samples
 from cot2lib.thoughts import MTS, Base, Rule, ZeroSlot
 
 from cot2lib.kit.frozen import (  # isort: skip
-    KINDS, NUMERICS, Count, NonNegative, Several, Share, UndefinedError, from_data, outsiders, to_data,
+    KINDS, NUMERICS, Count, NonNegative, Several, Share, from_data, outsiders, to_data,
 )  # fmt: skip
 
 __all__ = [
-    "KINDS", "NUMERICS", "GRPOSpec", "Model", "Recipe", "Run", "RunSpec", "Supervision", "UndefinedError", "by_shape",
-    "from_data", "outsiders", "to_data", "trained_once",
+    "KINDS", "NUMERICS", "GRPOSpec", "Model", "Recipe", "Run", "RunSpec", "Supervision", "by_shape", "from_data",
+    "outsiders", "to_data", "trained_once",
 ]  # fmt: skip
 
 

@@ -152,7 +152,7 @@ TABLE: Mapping[str, Mapping[str, dict[str, Row]]] = {
 
 
 def profile(name: str) -> str:
-    """The name of a profile."""
+    """The name, if it is a profile's; else raises SpecError."""
     if name not in PROFILES:
         raise SpecError(f"profile {name!r} is unknown; choose one of {', '.join(PROFILES)}.")
     return name

@@ -82,7 +82,7 @@ def word_problems(profile: str = "quick") -> list[LanguageRun]:
 
 def shipped(profile: str) -> pd.DataFrame:
     """The table that `cot2 collect gsm8k` has shipped; without rows where there is none."""
-    return records.shipped_rows(f"gsm8k.{profile}.evaluations", COLUMNS)
+    return records.shipped_table(f"gsm8k.{profile}.evaluations", COLUMNS)
 
 
 def collect(profile: str, sources: Sequence[Path] = ()) -> pd.DataFrame:

@@ -47,7 +47,7 @@ TABLES = {
 def read(name: str, profile: str = "quick") -> pd.DataFrame:
     """A table as it has shipped; without rows where none has."""
     table = TABLES[name]
-    return records.shipped_rows(f"{name}.{profile}.{table.of}", table.columns.split())
+    return records.shipped_table(f"{name}.{profile}.{table.of}", table.columns.split())
 
 
 def measure(name: str, profile: str = "quick", folder: Path | None = None) -> Path:
@@ -62,7 +62,7 @@ def measure(name: str, profile: str = "quick", folder: Path | None = None) -> Pa
     runs = sweeps.function(table.runs)(profile) if table.runs else []
     if not runs and (table.runs or profile != "quick"):
         raise SpecError(f"nothing is measured for {name} under {profile!r}; choose the other profile.")
-    here = [run for run in runs if weights(run, retrain=False) is not None]
+    here = [run for run in runs if weights(run.id) is not None]
     if runs and not here:
         raise RecordError(absent_message(runs, retrain=True, lacks="no trained weights"))
     rows = [sweeps.function(table.measure)(*group) for group in ([[part] for part in by_shape(here)] or [[]])]

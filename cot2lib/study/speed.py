@@ -30,7 +30,7 @@ def timed(record: str) -> pd.DataFrame:
     the authors' recipe. On a GPU `memory` (GiB) is what a stack took. RecordError where nothing is recorded.
     """
     rows = records.shipped_table(f"{record}.measured")
-    if rows is None:
+    if rows.empty:
         raise RecordError("no speed is recorded here; `python benchmarks/record.py` measures it.")
     way = rows["variant"].str.extract(r"^(fused|stack)", expand=False).fillna("others")
     names = rows["variant"].replace("fused, 1 runs", "fused, 1 run")

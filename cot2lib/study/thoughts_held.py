@@ -40,7 +40,7 @@ def states(task: Task) -> tuple[Bool[Tensor, "input step vocab"], Bool[Tensor, "
 
 def contents(specs: Sequence[GRPOSpec], retrain: bool = False) -> pd.DataFrame:
     """`measure` of trained runs of one shape; raises RecordError if the weights of one are not here."""
-    start = runs.load_starts(specs, missing="error")
+    start = runs.load_stack([spec.start for spec in specs], missing="error")
     return measure(start, runs.load_stack(specs, missing="error", retrain=retrain), specs)
 
 

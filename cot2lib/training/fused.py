@@ -77,10 +77,11 @@ class FusedEngine(Engine):
     shape: fast.Shape
     lanes: int
     updates = 1
+    threads = 1
 
     def __init__(self, trainer: StackTrainer, threads: int):
         super().__init__(trainer)
-        self.at_once = min(threads, trainer.stack.runs)
+        self.threads = min(threads, trainer.stack.runs)
         parameters = list(trainer.stack.parameters())
         self.weights = torch.cat([parameter.detach().flatten(1) for parameter in parameters], 1)  # (run, parameter)
         self.means, self.squares, self.gradients = (torch.zeros_like(self.weights) for _ in range(3))
@@ -93,10 +94,6 @@ class FusedEngine(Engine):
             state["exp_avg"], state["exp_avg_sq"] = means[place][block], squares[place][block]
         self.data = self._inputs()
         self.last = torch.from_numpy(self.data.outputs) - 1 - self.data.ending  # the output that is each answer
-
-    @property
-    def threads(self) -> int:
-        return self.at_once
 
     def views(self, flat: Float[Tensor, "run parameter"]) -> list[Tensor]:
         """A flat array as the stack's parameters."""

@@ -21,7 +21,7 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
-from cot2lib.kit import random, timing
+from cot2lib.kit import random
 from cot2lib.kit.frozen import outsiders
 from cot2lib.kit.random import Site
 from cot2lib.model import Dropout, GPT2Stack
@@ -185,7 +185,7 @@ class StackTrainer(ABC):
             self.advance(ahead)
             if self.progress.step % self.recipe.evaluate_every == 0 or self.progress.step == self.recipe.steps:
                 self._record()
-            self.progress.seconds += timing.since(began)
+            self.progress.seconds += time.monotonic() - began
             after_segment(ahead)
         return self.progress
 

@@ -15,7 +15,7 @@ from cot2lib.kit import paths
 from cot2lib.runs import records
 assert not paths.records().exists()
 assert all(table.empty for table in records.shipped())
-assert records.shipped_weights("0" * 12) is None and records.shipped_table("training") is None
+assert records.shipped_weights("0" * 12) is None and records.shipped_table("training").empty
 """
 TRAINS = """
 from cot2lib import runs

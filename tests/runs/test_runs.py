@@ -1,13 +1,10 @@
 """Rows, curves and models of runs: from the store, from what is shipped, or trained."""
 
 import gc
-import itertools
 import re
 import shlex
 import sys
-import time
 import weakref
-from dataclasses import dataclass, replace
 
 import pandas as pd
 import pytest
@@ -16,12 +13,11 @@ from builders import SPECS, short
 
 from cot2lib import cli, runs
 from cot2lib.errors import RecordError
-from cot2lib.kit import frozen, timing
+from cot2lib.kit import timing
 from cot2lib.runs import lookup, records, store
 from cot2lib.runs.train import plan
 from cot2lib.specs.profiles import spec
 from cot2lib.study import sweeps
-from cot2lib.thoughts import Base
 from cot2lib.training.supervised import SupervisedTrainer
 
 TIMED = ["seconds", "date"]
@@ -94,7 +90,7 @@ def test_load_gives_the_trained_model(kept):
     assert runs.load(short("discrete", 43)).runs == 1, "which was missing"
 
 
-def test_load_stack_takes_runs_of_one_shape(kept):
+def test_load_stack_takes_models_of_one_shape(kept):
     """Weights of another training are none, however alike the two are."""
     for other in (short("cot2", 42, budget=2), short("cot2", 44, lr=1e-3)):
         with pytest.raises(RecordError, match="no trained weights of run"):
@@ -142,18 +138,6 @@ def test_the_command_of_a_missing_record_helps(store, nothing_shipped, monkeypat
 
 
 # Stacks
-
-
-@dataclass(frozen=True)
-class Readers(Base):
-    """A rule as a reader writes it."""
-
-
-def test_a_checkpoint_of_a_readers_rule_is_left_alone(interrupted, monkeypatch):
-    checkpoint = interrupted([replace(SPECS[0], thought=Readers())])
-    monkeypatch.setattr(frozen, "OUTSIDE", {})
-    runs.run(SPECS[1:2])
-    assert checkpoint.exists()
 
 
 def test_plan_stacks_runs_of_one_shape():
@@ -241,12 +225,3 @@ def test_a_log_gets_a_line_a_minute_and_a_notebook_the_summary_alone(store, noth
     assert len(logged(SPECS[:1])[-1].splitlines()) == 3, "how much, a start and the end"
     monkeypatch.setenv("JPY_PARENT_PID", "1")
     assert re.fullmatch(r"trained 1 runs in .* on cpu\n", logged(SPECS[1:2])[-1])
-
-
-def test_a_clock_that_is_set_back_is_no_negative_time(store, nothing_shipped, monkeypatch, capsys):
-    """Of a machine that is put to sleep or moved, say; the clock goes back by hours at every look."""
-    back = itertools.count(10**6, -3600)
-    monkeypatch.setattr(time, "monotonic", lambda: float(next(back)))
-    monkeypatch.setattr(time, "perf_counter", lambda: float(next(back)))
-    assert runs.run(SPECS[:1], device="cpu", engine="torch")["seconds"].tolist() == [0.0]
-    assert "trained 1 runs in 0 s" in capsys.readouterr().out

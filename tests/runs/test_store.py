@@ -10,11 +10,8 @@ from safetensors.torch import save_file
 from cot2lib import runs
 from cot2lib.errors import RecordError
 from cot2lib.kit.files import load_tensors, save_tensors
-from cot2lib.runs import records
 from cot2lib.runs import store as stores
 from cot2lib.runs.collect import collect
-from cot2lib.runs.train import plan
-from cot2lib.specs import to_data
 from cot2lib.training.supervised import SupervisedTrainer
 
 MANY = [short("cot2", seed) for seed in (42, 43, 44, 45)]
@@ -23,52 +20,13 @@ MANY = [short("cot2", seed) for seed in (42, 43, 44, 45)]
 # Checkpoints
 
 
-def test_a_checkpoint_is_found_by_the_runs_in_it(interrupted, starts):
-    """Whatever else is asked for: fewer runs, more runs. It keeps the commit that it began with."""
-    checkpoint = interrupted(MANY[:3])
+def test_a_checkpoint_goes_on_under_the_same_request(interrupted, starts):
+    """It keeps the commit that it began with; other stacks of the request are trained as ever."""
+    asked = [*MANY[:3], short("discrete", 42)]
+    checkpoint = interrupted(asked)
     starts.clear()
-    assert runs.run(MANY[1:])["commit"].eq("before").tolist() == [True, True, False]
-    assert starts == [([42, 43, 44], 20), ([45], 0)] and not checkpoint.exists()
-    assert len(runs.run(MANY, missing="error")) == 4, "the fourth run of the checkpoint is finished too"
-
-
-def test_a_checkpoint_outlives_the_recording_of_other_runs(interrupted, starts, store, nothing_shipped):
-    runs.run(MANY[:1])
-    records.ship("tiny.quick", stores.tables(), {}, nothing_shipped)
-    for path in store.glob("*"):
-        path.unlink()
-    records.shipped()
-    checkpoint = interrupted(MANY[1:3])
-    starts.clear()
-    runs.run(MANY[:3])
-    assert starts == [([43, 44], 20)] and not checkpoint.exists()
-
-
-def test_a_checkpoint_of_finished_runs_is_removed(interrupted, store, starts):
-    checkpoint = interrupted(MANY[:2])
-    aside = checkpoint.rename(store.parent / checkpoint.name)
-    runs.run(MANY[:2])
-    aside.rename(checkpoint)
-    starts.clear()
-    rows = runs.run(MANY)
-    assert starts == [([44, 45], 0)] and rows["seed"].tolist() == [42, 43, 44, 45] and not checkpoint.exists()
-
-
-def test_shards_do_not_train_a_checkpoint_twice(interrupted):
-    specs = [short("discrete", 42), *MANY[:2], short("discrete", 43)]
-    interrupted(MANY[:2])
-    for order in ((0, 1), (1, 0)):
-        shares = [plan(specs, {s.id for s in specs}, torch.device("cpu"), (k, 2)) for k in order]
-        trained = [s.id for share in shares for stack in share for s in stack]
-        assert sorted(trained) == sorted(s.id for s in specs)
-
-
-def test_checkpoints_that_share_a_run_do_not_both_go_on(interrupted):
-    checkpoint = interrupted(MANY[:2])
-    tensors, meta = load_tensors(checkpoint)
-    both = {name: [meta[name][0], f(MANY[2])] for name, f in (("ids", lambda run: run.id), ("specs", to_data))}
-    save_tensors(checkpoint.with_name(f"later{stores.CHECKPOINT}"), tensors, meta | both)
-    assert stores.begun({run.id for run in MANY}) == [MANY[:2]]
+    assert runs.run(asked)["commit"].eq("before").tolist() == [True, True, True, False]
+    assert starts == [([42, 43, 44], 20), ([42], 0)] and not checkpoint.exists()
 
 
 def test_resume_refuses_a_checkpoint_of_other_runs(interrupted):

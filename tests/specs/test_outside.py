@@ -19,7 +19,7 @@ from parity import stop_at_a_checkpoint
 
 from cot2lib import MTS, Base, Discrete, GRPOSpec, Rule, Run, Task, Thought, losses, runs
 from cot2lib.errors import SpecError
-from cot2lib.specs import Model, Recipe, RunSpec, Supervision, UndefinedError, from_data, to_data
+from cot2lib.specs import Model, Recipe, RunSpec, Supervision, from_data, to_data
 from cot2lib.tasks import MNNS
 from cot2lib.training.supervised import SupervisedTrainer
 
@@ -60,16 +60,6 @@ class AnswerSpec(Run):
         return AnswerTrainer(specs, device)
 
 
-@dataclass(frozen=True)
-class Breaking(Rule):
-    """Fails where a run is evaluated, not where it is looked at before."""
-
-    def __call__(self, state):
-        if state.step:
-            raise KeyError("mine")
-        return Thought(state.logits.softmax(-1))
-
-
 def run_of(thought, seed=42):
     return RunSpec(RECIPE, MNNS(1, 3, 3), Model(8, 1, 1), thought=thought, seed=seed)
 
@@ -107,26 +97,21 @@ def test_the_id_knows_the_source():
         return Sharpened()
 
     assert one.id == run_of(Sharpened()).id != run_of(redefined()).id
-    data = to_data(one)
-    assert data["thought"]["module"] == "outside" and from_data(data) == one
-    data["thought"]["source"] = "0" * 16
-    with pytest.raises(UndefinedError, match="Sharpened of module outside is not defined here"):
-        from_data(data)
+    assert to_data(one)["thought"]["module"] == "outside"
+    with pytest.raises(SpecError, match="spec of kind 'Sharpened': this version of cot2lib knows"):
+        from_data(to_data(one))
 
 
 def test_the_id_knows_the_trainer_that_an_objective_names(monkeypatch):
     """So a changed trainer trains again."""
     one = AnswerSpec(RECIPE, MNNS(1, 3, 3), Model(8, 1, 1))
     assert replace(one).id == one.id
-    data = to_data(one)
 
     class Changed(AnswerTrainer):
         """Another trainer under this name."""
 
     monkeypatch.setitem(globals(), "AnswerTrainer", Changed)
     assert replace(one).id != one.id
-    with pytest.raises(UndefinedError, match=r"AnswerSpec of module .*test_outside is not defined here, or differs"):
-        from_data(data)
 
 
 def cell(power):
@@ -163,23 +148,7 @@ def test_an_own_objective_trains_beside_ours(store):
     assert runs.load(specs[0], missing="error").runs == 1
 
 
-def test_an_error_keeps_its_type_and_a_note_names_the_run(store, monkeypatch):
-    """Whoever's fault it is: a reader's rule, or the package's own."""
-    broken = run_of(Breaking())
-    with pytest.raises(KeyError, match="mine") as mine:
-        runs.run([run_of(Base(), 43), broken], device="cpu", engine="torch")
-    assert mine.value.__notes__ == [f"Run {broken.id} failed, with Breaking from outside the package."]
-    assert mine.traceback[-1].path == Path(__file__)
-    monkeypatch.setattr(SupervisedTrainer, "evaluate", lambda *_: [][0])
-    with pytest.raises(IndexError) as ours:
-        runs.run([run_of(Base())], device="cpu", engine="torch")
-    assert not hasattr(ours.value, "__notes__")
-    with pytest.raises(IndexError) as theirs:
-        runs.run([run_of(Sharpened())], device="cpu", engine="torch")
-    assert "Sharpened from outside the package" in theirs.value.__notes__[0]
-
-
-def test_a_rule_that_acts_at_evaluation_alone_shares_the_training(store, nothing_shipped, monkeypatch):
+def test_a_rule_that_acts_at_evaluation_alone_shares_the_training(store, nothing_shipped):
     """One model, one curve for each rule, the same weights; the ids differ and the stack is of one."""
     base, sharp, other = run_of(Base()), run_of(Sharpened(8.0)), run_of(Sharpened(8.0), seed=43)
     rows = runs.run([base, sharp, other], device="cpu").set_index("id")
@@ -189,9 +158,6 @@ def test_a_rule_that_acts_at_evaluation_alone_shares_the_training(store, nothing
     assert (apart[base.id] != apart[sharp.id]).all(), "each run is evaluated by its own rule"
     one, two = (runs.load(run, missing="error").state_dict() for run in (base, sharp))
     assert all(torch.equal(one[name], two[name]) for name in one)
-    monkeypatch.setattr(SupervisedTrainer, "train", lambda *_: pytest.fail("its weights are known"))
-    read = runs.load(run_of(Sharpened(3.0)), missing="error").state_dict()
-    assert all(torch.equal(one[name], read[name]) for name in one), "also by a rule that was never asked for"
 
 
 def test_shared_trainings_equal_trainings_apart(store, nothing_shipped, monkeypatch):
@@ -253,7 +219,6 @@ class Fielded(Rule):
 def test_fields_of_a_rule():
     rule = Fielded([1, 2, 3], 1, "hard", (1, "a"))
     assert rule == Fielded((1.0, 2.0, 3.0), 1.0, "hard", (1, "a")) and isinstance(rule.floor, float)
-    assert from_data(json.loads(json.dumps(to_data(rule)))) == rule
     assert rule.label == "Fielded(powers=(1.0, 2.0, 3.0), floor=1.0, how=hard, pair=(1, 'a'))"
     assert run_of(rule).id != run_of(Fielded()).id
     for wrong, said in (

@@ -209,7 +209,7 @@ def drift_table() -> pd.DataFrame:
     """
     found = []
     for profile, name in RECIPES.items():
-        rows = records.shipped_rows(f"drift.{profile}.again", ["kind", "device_again"])
+        rows = records.shipped_table(f"drift.{profile}.again", ["kind", "device_again"])
         for (kind, _), part in rows.groupby(["kind", "device_again"], sort=False):
             ends, means = (
                 paired_interval(PERCENT * part[f"{column}_again"], PERCENT * part[f"{column}_recorded"])
