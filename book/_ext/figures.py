@@ -11,7 +11,7 @@ from PIL import Image
 from sphinx.application import Sphinx
 
 POINT = 4 / 3  # pixels
-WIDE = 650  # pixels beyond which a phone scrolls a picture instead of shrinking it
+WIDE = 480  # pixels beyond which a phone scrolls a picture instead of shrinking it
 PICTURE = re.compile(
     r'(?:<a [^>]*image-reference[^>]*>\s*)?(<img [^>]*src="(\.\./_images/([^"]+\.(?:svg|png)))"[^>]*>)(?:\s*</a>)?'
 )
