@@ -96,8 +96,7 @@ def sampled_gradients(start: Starts, ks: Sequence[int], lanes: int) -> pd.DataFr
     """The same of the first model from many sampled batches, with standard errors; rows by K, ratio and `measure`.
 
     Measures: `cosine`, beside the mean gradient of the product; `balance`, as in `exact_gradients`; `noise`, one
-    batch's standard deviation over its expected length; `along`, where thoughts can be listed, the mean's length along
-    the gradient of J in units of it, over (G-1)/G: one if unbiased. SpecError for too few lanes.
+    batch's standard deviation over its expected length. SpecError for too few lanes.
     """
     if lanes < 2 * LANE_BLOCKS:
         raise SpecError(f"lanes={lanes}: standard errors need at least {2 * LANE_BLOCKS}.")
@@ -115,18 +114,12 @@ def sampled_gradients(start: Starts, ks: Sequence[int], lanes: int) -> pd.DataFr
     for k in ks:
         found = policy_gradient.sampled_gradients(one, TASK, MTS(k), SHOWN, GROUP, lanes=lanes, seed=specs[0].seed)
         right = found["product"].sum(0)
-        if k <= LISTED:
-            reward = policy_gradient.law(one, TASK, MTS(k)).success.mean(1)
-            goal = policy_gradient.gradient(reward, one)[0] * (1 - 1 / GROUP)
         for ratio, (thought, answer) in found.items():
             measured = {
                 "cosine": jackknife(lambda a, b: inner(a, b) / (length(a) * length(b)), thought + answer, right),
                 "balance": jackknife(lambda a, b: length(a) / length(b), thought, answer),
                 "noise": jackknife(spread, thought + answer),
             }
-            if k <= LISTED:
-                along = (thought + answer) @ goal / goal.square().sum()
-                measured["along"] = float(along.mean()), float(along.std()) / lanes**0.5
             rows += [(k, ratio, name, value, error) for name, (value, error) in measured.items()]
     return pd.DataFrame(rows, columns=["k", "ratio", "measure", "value", "error"])
 
@@ -149,8 +142,7 @@ def gradients(listed: pd.DataFrame, sampled: pd.DataFrame, finding: str = "") ->
     axes[0, 1].yaxis.set_minor_locator(NullLocator())
     axes[0, 2].set_ylim(bottom=0)
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
-    drawn = sampled[sampled["measure"].isin(MEASURES)]
-    return Shown(figure, pd.concat([known, drawn], ignore_index=True), finding)
+    return Shown(figure, pd.concat([known, sampled], ignore_index=True), finding)
 
 
 # Examples of what a factor 1/K on a thought's gradient does, small enough to follow exactly: the gradient of the ratio
