@@ -31,11 +31,10 @@ class Measured:
 
 
 TESTED, EDITED = "id test asked hops inputs strict pair", "id edit dose inputs before right follows"
-HELD = "id when step support reachable on_the_way base_entropy"
 TABLES = {
     "sampling": Measured("passk", "id temperature top_k k pass_at_k", "sampling:of_runs", "sampling:models"),
     "experts": Measured("training", "feed lr seed step loss accuracy seen", "construction_block:measure"),
-    "thoughts": Measured("contents", HELD, "thoughts_held:contents", "sweeps:looked_into"),
+    "thoughts": Measured("contents", "id when step base_entropy", "thoughts_held:contents", "sweeps:looked_into"),
     "searched": Measured("tested", "id test inputs strict pair", "prontoqa:measure", "prosqa.runs:searched"),
     "votes": Measured("majority", "id temperature k pass_at_k maj_at_k", "graph_tests:votes", "prosqa.runs:polled"),
     "questions": Measured("tested", TESTED, "prosqa.questions:measure", "prosqa.runs:compared"),
