@@ -1,10 +1,9 @@
 """Sphinx extension: what pages say of the records, made from them at build time, and links to sources.
 
 Directives of `TABLES` have the caption of their table as content. Others: `curves` (figure of what was found),
-`in-short` (whether the paper holds), `overview` (the abstract and a tile for each claim), `by-mixtures` (predicted
-outcomes that depend on the decoder). On the page `book/claims` cards take the place of the line `% cards`, on
-`book/letter` numbers that of their names, on `book/errata` a list that of `% entries`. The role `source` links to
-a file at the commit that the book is built from.
+`in-short` (whether the paper holds), `overview` (the abstract and a tile for each claim). On the page `book/claims`
+cards take the place of the line `% cards`, on `book/letter` numbers that of their names, on `book/errata` a list that
+of `% entries`. The role `source` links to a file at the commit that the book is built from.
 """
 
 from collections.abc import Callable
@@ -20,9 +19,6 @@ from cot2lib.kit.provenance import commit
 from cot2lib.study import report
 from cot2lib.study.book import cards, errata, first_page, index, letter, overview
 from cot2lib.study.book.ledger import halves_table, of_records
-from cot2lib.study.controls import draw as controls
-from cot2lib.study.controls import outcomes
-from cot2lib.study.controls.runs import SEEDS
 from cot2lib.study.prosqa import runs as prosqa
 
 TABLES: dict[str, tuple[str, Callable[[], pd.DataFrame]]] = {  # the table's name, and what makes its rows
@@ -40,11 +36,6 @@ FOUND = (
     "These models learn better with continuous than with discrete thoughts. Thin lines are seeds, "
     "bars the paper's accuracies. The ProsQA models drawn have *d* = {d_model}; the paper's have *d* = 32 and "
     "answer other questions."
-)
-FIRST_CONTROLS = "5cf5852"  # the commit that made the first runs of the controls
-WHEN = (
-    "We chose this rule on 25 November (commits 8d78304 and c0ee34d), when some of the first {} runs "
-    f"(commit {FIRST_CONTROLS}) were recorded."
 )
 DRAWN = "build/book"
 FILLED: dict[str, Callable[[str], str]] = {
@@ -68,19 +59,10 @@ def curves(root: Path, caption: str) -> list[str]:
     return [*figure, f":::{{image}} {other}", alt_of_other, ":::"]
 
 
-def by_mixtures(root: Path, caption: str) -> list[str]:
-    """When the decoder of the controls was chosen, and the outcomes that depend on it."""
-    rows, edited = outcomes.read(SEEDS)
-    before = rows["commit"].str.startswith(FIRST_CONTROLS).sum()
-    table = report.table(controls.moved_by_mixtures(rows, edited), "tab-by-mixtures", caption)
-    return [WHEN.format(before), "", *table.markdown().splitlines()]
-
-
 LINES: dict[str, Callable[[Path, str], list[str]]] = {
     "curves": curves,
     "in-short": lambda *_: [":::{container} in-short", f"**In short.** {first_page.in_short()}", ":::"],
     "overview": lambda *_: ["```{raw} html", overview.picture(of_records()), "```"],
-    "by-mixtures": by_mixtures,
 }
 
 

@@ -10,7 +10,6 @@ from matplotlib.axes import Axes
 
 from cot2lib.metrics import mean_interval
 from cot2lib.study import frame, look, predicted, report, show
-from cot2lib.study.controls import outcomes
 from cot2lib.study.controls.runs import CONTROLS, GRAPHS, NUMBERS, name
 from cot2lib.study.look import Shown, panels
 from cot2lib.study.predicted import EXPLANATIONS, HIT, MISS, OPEN, UNRUN
@@ -25,7 +24,6 @@ REMOVED = {  # edits of the figure: words, colour and dashes
 }
 FOLLOWED = {"follows": "the fed thought", "right": "its own input"}
 SWAPPED = ("csft", "csft-reward", "paths-fed", "path-fed", "coconut", "fresh-path", "other-step", "discrete")
-MARK = {HIT: "\N{CHECK MARK}", MISS: "\N{MULTIPLICATION SIGN}", OPEN: "?", UNRUN: ""}
 DRAWN = (  # in the main figure; the table has all
     "csft", "drawn-label", "self-fed", "other-step", "paths-fed", "path-fed", "fresh-path", "discrete",
     "deepest-nothing-fed", "nothing-fed", "other-input", "wrong-states", "no-cot", "csft-reward", "reward",
@@ -138,22 +136,6 @@ def verdicts(table: pd.DataFrame) -> pd.DataFrame:
     ]
     shown = table[["task", "experiment", "measure"]].assign(found=found, predicted=table["id"].map(said))
     return shown.assign(verdict=table["set"].map(words))
-
-
-def moved_by_mixtures(rows: pd.DataFrame, edited: pd.DataFrame) -> pd.DataFrame:
-    """Tabulate the outcomes that differ if every control feeds itself mixtures, and the verdicts that change."""
-    judged, alike = (outcomes.outcomes(some, edited) for some in (rows, outcomes.by_mixtures(rows, edited)))
-    table = []
-    for one, other in zip(judged.to_dict("records"), alike.to_dict("records")):
-        words = [report.describe(row["mean"], row["low"], row["high"]) for row in (one, other)]
-        turned = [
-            f"{who} {MARK[one[who]]} \N{RIGHTWARDS ARROW} {MARK[other[who]]}"
-            for who in EXPLANATIONS[predicted.CONTROLS]
-            if one[who] != other[who]
-        ]
-        table.append([one["id"], *words, ", ".join(turned) or "none"])
-    columns = ["experiment", "as judged", "by mixtures", "verdicts that change"]
-    return pd.DataFrame(table, columns=columns).query("`as judged` != `by mixtures`").reset_index(drop=True)
 
 
 def over_predictions(table: pd.DataFrame, finding: str, *blocks: str, unit: str = "points, or % of answers") -> Shown:

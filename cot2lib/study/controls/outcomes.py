@@ -18,7 +18,6 @@ from cot2lib.study.controls.measure import edits
 from cot2lib.study.controls.runs import GRAPHS, NUMBERS
 from cot2lib.study.predicted import CONTROLS, STEPS, judged, predictions
 from cot2lib.study.targets import baselines
-from cot2lib.thoughts import Base
 
 Known = Mapping[tuple[Any, str], Sequence[Run]]  # by task, or another part of the key, and control
 
@@ -44,15 +43,10 @@ def read(
     rows = recorded(known, retrain, device)
     edited = answered("edits", edits, controls.thinking, known, profile, retrain)
     own = {run.id: f"decoded by {controls.own_rule(run).label}" for some in known.values() for run in some}
-    return _decoded(rows, edited[edited["edit"] == edited["id"].map(own)]), edited
+    return decoded(rows, edited[edited["edit"] == edited["id"].map(own)]), edited
 
 
-def by_mixtures(rows: pd.DataFrame, edited: pd.DataFrame) -> pd.DataFrame:
-    """Return the first frame of `read`, with every control that thinks feeding itself mixtures."""
-    return _decoded(rows, frame.at(edited, edit=f"decoded by {Base().label}"))
-
-
-def _decoded(rows: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
+def decoded(rows: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
     """Replace accuracies by the right answers of another decoder, where there are any."""
     return rows.assign(last=rows["id"].map(answers.set_index("id")["right"]).fillna(rows["last"]))
 
