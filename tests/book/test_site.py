@@ -34,6 +34,11 @@ FOLLOW = """(async () => {
   }
   return unseen;
 })()"""
+KEYS = ("keyDown", "keyUp")
+PLACE = "(({ x, y, width, height }) => ({ x: x + width / 2, y: y + height / 2 }))"
+PLACE += "(document.querySelector('.explained button').getBoundingClientRect())"
+OPENED = """[...document.querySelectorAll(":popover-open")].map((one) => one.getBoundingClientRect())
+  .map(({ left, right, top, bottom }) => left >= 0 && top >= 0 && right <= innerWidth && bottom <= innerHeight)"""
 pytestmark = pytest.mark.pages
 browses = pytest.mark.skipif(BROWSER is None, reason=MISSING)
 
@@ -169,6 +174,48 @@ def test_every_name_of_the_face_is_described(pages):
     described = {entry["id"].rpartition(".")[2] for entry in pages["book/api"].select("dt.sig[id]")}
     assert set(cot2lib.__all__) - described == set()
     assert "|sum|" in pages["book/api"].get_text()
+
+
+def test_terms_are_explained_once_where_a_chapter_first_uses_them(pages, chapters):
+    terms = {
+        term["id"]: term.find_next("dd").get_text().strip() for term in pages["book/notation"].select(".glossary dt")
+    }
+    seen = {}
+    for name, page in chapters.items():
+        boxes = page.select("article .explained")
+        for box in boxes:
+            meaning = box.select_one("[popover]").get_text()
+            assert meaning == f"{terms[box.button['aria-describedby']]} Notation", name
+        seen[Path(name).name] = [box.button["popovertarget"] for box in boxes]
+        assert len(seen[Path(name).name]) == len({*seen[Path(name).name]}), name
+    assert {"term-d", "term-B"} <= {*seen["csft"]} and {"term-hop", "term-K"} <= {*seen["prosqa"]}
+    assert set().union(*seen.values()) == {*terms}
+
+
+@browses
+def test_a_meaning_opens_by_tap_key_and_mouse_and_fits_a_phone(built):
+    with browser().visitor() as session:
+        act = lambda command, **given: browser().ask(f"Input.{command}", session, **given)
+        size = dict(width=360, height=800, deviceScaleFactor=1, mobile=False)
+        browser().ask("Emulation.setDeviceMetricsOverride", session, **size)
+        browser().errors(session, (built / "notebooks" / "csft.html").as_uri())
+        at = browser().give(session, f"(async () => {{ await MathJax.startup.promise; return {PLACE} }})()")
+        opened = lambda: browser().give(session, OPENED)
+        escape = lambda: [act("dispatchKeyEvent", type=type, key="Escape", windowsVirtualKeyCode=27) for type in KEYS]
+        act("dispatchTouchEvent", type="touchStart", touchPoints=[at])
+        act("dispatchTouchEvent", type="touchEnd", touchPoints=[])
+        assert opened() == [True], "it is open and within the window"
+        escape()
+        assert opened() == []
+        act("dispatchMouseEvent", type="mouseMoved", **at)
+        assert opened() == [True]
+        act("dispatchMouseEvent", type="mouseMoved", x=at["x"], y=at["y"] + 40)
+        assert opened() == [True], "a mouse reaches what has opened"
+        act("dispatchMouseEvent", type="mouseMoved", x=5, y=5)
+        assert opened() == []
+        browser().give(session, "document.querySelector('.explained button').focus()")
+        [act("dispatchKeyEvent", type=type, key="Enter", text="\r", windowsVirtualKeyCode=13) for type in KEYS]
+        assert opened() == [True]
 
 
 def test_two_minds_stand_below_a_first_figure_and_have_their_models(pages, chapters, built):
