@@ -144,7 +144,7 @@ def test_an_own_objective_trains_beside_ours(store):
     assert rows["method"].tolist() == ["answer alone"] * 2 + ["CoT2"] and rows["stacked"].tolist() == [2, 2, 1]
     assert len(runs.curves([*specs, run_of(Base())])) == 6
     first = [json.loads(text)[0] for text in rows["first_losses"]]
-    assert first[0] < 0.5 * first[2], "one step's cross-entropy, not the sum of three"
+    assert first[0] != first[1] and first[0] < 0.5 * first[2], "one step's cross-entropy, not the sum of three"
     assert runs.load(specs[0], missing="error").runs == 1
 
 
