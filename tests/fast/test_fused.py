@@ -119,6 +119,15 @@ def test_losses_of_two_hundred_steps_are_torchs(name):
     assert (fused_.losses[0] - fused_.losses[1]).abs().max() > 0.01
 
 
+def test_the_first_step_is_of_the_rate():
+    """AdamW divides the first gradient by its own size; biases begin at zero, so a step of theirs loses no digit."""
+    run = short()
+    _, fused_ = both(replace(run, recipe=replace(run.recipe, beta2=0.5)))
+    fused_.advance(1)
+    biases = [value.detach() for name, value in fused_.stack.named_parameters() if name.endswith("bias")]
+    assert max(float(bias.abs().max()) for bias in biases) == pytest.approx(run.recipe.lr, rel=1e-6)
+
+
 @pytest.mark.parametrize("name", ["drawn", *(f"{kind}, names drawn anew" for kind in ("drawn", "own", "MTS"))])
 def test_losses_of_what_every_visit_draws_are_torchs(name):
     """Of thirty steps in pieces of several: names and paths are not those of a piece's first."""

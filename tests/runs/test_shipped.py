@@ -85,6 +85,7 @@ def test_rows_are_those_of_their_specs_and_curves():
         curves = records.shipped_curves(rows["id"])
         assert [from_data(json.loads(text)).id for text in rows["spec"]] == rows["id"].tolist()
         assert rows["id"].is_unique and not curves.duplicated(["id", "step"]).any()
+        assert not (curves.drop(columns="id") < 0).any(axis=None), "a gap that is not read as one"
         points = dict(tuple(curves.groupby("id")))
         assert points.keys() == set(rows["id"])
         for _, row in rows.iterrows():

@@ -27,6 +27,8 @@ def test_a_checkpoint_goes_on_under_the_same_request(interrupted, starts):
     starts.clear()
     assert runs.run(asked)["commit"].eq("before").tolist() == [True, True, True, False]
     assert starts == [([42, 43, 44], 20), ([42], 0)] and not checkpoint.exists()
+    runs.run(MANY)
+    assert starts[2:] == [([45], 0)], "what is finished is not trained again, though it would stack"
 
 
 def test_resume_refuses_a_checkpoint_of_other_runs(interrupted):

@@ -97,6 +97,14 @@ def test_train_says_shares_of_held_out_and_trained_inputs(monkeypatch):
         assert found.loc[seed, ["accuracy", "seen"]].tolist() == pytest.approx([held_out, seen], abs=1e-5)
 
 
+def test_measure_ships_the_blocks_training(nothing_shipped, monkeypatch):
+    """A table of no runs."""
+    short = curve("output", 1e-3, (42,), 1, TASK)
+    monkeypatch.setattr(block, "measure", lambda: short)
+    assert measured.measure("experts").name == "experts.quick.training.csv"
+    assert measured.read("experts")[short.columns].equals(short)
+
+
 @pytest.mark.thorough
 def test_shipped_table_is_whole_and_replays():
     """Every feed, rate and seed; the first evaluation of one training, trained again."""
