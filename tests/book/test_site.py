@@ -127,6 +127,7 @@ def test_large_tables_are_folded_under_their_number_and_rows_have_names(pages):
             if fold and "folded" in fold.parent.get("class", []):
                 folded.append(table)
                 assert (large or looked_up) and not stays and not fold.summary.select("a"), name
+                assert not fold.summary.get_text().endswith("."), name
                 number = table.select_one(".caption-number")
                 assert number is None or fold.summary.get_text().startswith(number.get_text().strip()), name
             first = [row.select_one("td, th") for row in rows]
