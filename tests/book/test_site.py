@@ -82,7 +82,7 @@ def test_every_picture_has_alt_text_and_a_size_and_every_figure_a_number(pages):
                 assert int(picture["width"]) and int(picture["height"]) and picture["loading"] == "lazy", name
                 if picture["src"].endswith(".svg") and figure["id"].startswith("fig-"):
                     box = picture.find_parent(class_="wide-picture")
-                    assert picture.parent["href"] == picture["src"] and bool(box) == (int(picture["width"]) > 650), (
+                    assert picture.parent["href"] == picture["src"] and bool(box) == (int(picture["width"]) > 480), (
                         name
                     )
 
