@@ -89,7 +89,7 @@ def first_sentence(caption: Caption) -> list[nodes.Node]:
     """A caption's parts up to its first full stop. They open a fold, so links among them become text."""
     parts = []
     for part in caption.children:
-        text, stop, _ = part.astext().partition(". ") if isinstance(part, nodes.Text) else ("", "", "")
+        text, stop, _ = f"{part.astext()} ".partition(". ") if isinstance(part, nodes.Text) else ("", "", "")
         if stop:
             return [*parts, nodes.Text(text)]
         linked = next(part.findall(lambda node: isinstance(node, nodes.reference | addnodes.pending_xref)), None)

@@ -41,7 +41,7 @@ def size_and_link(app: Sphinx, pagename: str, templatename: str, context: dict, 
             return found[0]
         width, height = size_of(files[name])
         sized = tag.replace("<img ", f'<img loading="lazy" width="{width}" height="{height}" ', 1)
-        linked = f'<a class="reference internal image-reference" href="{link}">{sized}</a>'
+        linked = f'<a class="reference internal image-reference" href="{link}" style="--width: {width}px">{sized}</a>'
         return f'<div class="wide-picture">{linked}</div>' if width > WIDE else linked
 
     if "body" in context:

@@ -61,7 +61,7 @@ LOOKS: dict[str, dict[object, Look]] = {  # of every value that the book draws, 
         "discrete CoT, T = 0.4": FOURTH, "discrete CoT, T = 0.8": THIRD, "discrete CoT, T = 1": OTHER,
     },
     "trained": {
-        "frontier | frontier": MAIN, "a fresh path | that path": THIRD,
+        "frontier | frontier": MAIN, "a fresh path | that path": SIXTH,
         "discrete path | that path": OTHER, "answer | nothing": LEVEL,
     },
     "when": {"before": LEVEL, "after": MAIN},

@@ -37,6 +37,8 @@ LOOK = """(async () => {
     && [...one.querySelectorAll("figcaption")].some((told) => !told.offsetParent)).map((one) => one.id);
   seen.swept = all("figure").filter((one) => one.scrollWidth > one.clientWidth + 1)  // its caption would go along
     .map((one) => one.id);
+  seen.flat = all("figure img").filter((one) => one.checkVisibility() && !one.offsetHeight)  // it would move the text
+    .map((one) => one.src);
   seen.violations = window.axe ? await violations() : [];
   for (const fold of all("details")) fold.open = true;
   seen.violations.push(...(window.axe ? await violations() : []));
@@ -44,7 +46,7 @@ LOOK = """(async () => {
   seen.cut = innerWidth < 700 ? [] : boxes.filter((box) => box.scrollWidth > box.clientWidth + 1).map(named);
   return seen;
 })()"""
-KINDS = ("moved", "wider", "untold", "swept", "cut", "violations")
+KINDS = ("moved", "wider", "untold", "swept", "flat", "cut", "violations")
 
 pytestmark = [pytest.mark.thorough, pytest.mark.pages, pytest.mark.skipif(BROWSER is None, reason=MISSING)]
 

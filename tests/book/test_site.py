@@ -82,7 +82,7 @@ def test_every_picture_has_alt_text_and_a_size_and_every_figure_a_number(pages):
                 assert int(picture["width"]) and int(picture["height"]) and picture["loading"] == "lazy", name
                 if picture["src"].endswith(".svg") and figure["id"].startswith("fig-"):
                     box = picture.find_parent(class_="wide-picture")
-                    assert picture.parent["href"] == picture["src"] and bool(box) == (int(picture["width"]) > 650), (
+                    assert picture.parent["href"] == picture["src"] and bool(box) == (int(picture["width"]) > 480), (
                         name
                     )
 
@@ -127,6 +127,7 @@ def test_large_tables_are_folded_under_their_number_and_rows_have_names(pages):
             if fold and "folded" in fold.parent.get("class", []):
                 folded.append(table)
                 assert (large or looked_up) and not stays and not fold.summary.select("a"), name
+                assert not fold.summary.get_text().endswith("."), name
                 number = table.select_one(".caption-number")
                 assert number is None or fold.summary.get_text().startswith(number.get_text().strip()), name
             first = [row.select_one("td, th") for row in rows]
