@@ -69,7 +69,7 @@ def shard(text: str) -> tuple[int, int]:
 def file(text: str) -> Path:
     """An option's file, made if it is absent; raises OSError before the work if it cannot be."""
     path = Path(text)
-    path.touch()
+    path.open("a").close()
     return path
 
 

@@ -18,7 +18,7 @@ from cot2lib.study.look import Shown, above, panels
 from cot2lib.study.series import told_apart
 from cot2lib.study.sweeps import of_budget
 from cot2lib.tasks import MNNS
-from cot2lib.tasks.mnns import ENUMERABLE
+from cot2lib.tasks.mnns import ENUMERABLE, LONGEST
 from cot2lib.thoughts import Rule
 from cot2lib.training.fused import preferred
 from cot2lib.training.grpo import GRPOTrainer
@@ -34,7 +34,7 @@ def task(low: int, high: int, length: int) -> MNNS:
 
     SpecError if its digits are out of range, or too few kinds of input exist to hold some out.
     """
-    size = max(0, high - low + 1) ** max(0, length)
+    size = max(0, high - low + 1) ** min(max(0, length), LONGEST)  # which refuses longer ones
     made = MNNS(low, high, length, inputs=SAMPLED if size > ENUMERABLE else None)
     if int(made.classes.max()) + 1 < FEWEST_CLASSES:
         raise SpecError(

@@ -13,6 +13,7 @@ smaller S is an error.
 import itertools
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 import torch
@@ -20,12 +21,13 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from cot2lib.errors import SpecError
-from cot2lib.kit.frozen import Count, Natural, as_int
+from cot2lib.kit.frozen import Bound, Count, Natural, as_int
 from cot2lib.tasks.task import TRAIN_SHARE, Rows, Task
 
 SPECIALS = ("<PAD>", "<BOS>", "<EOS>", "->", "+", "-")
 PAD, BOS, EOS, ARROW = range(4)
 ENUMERABLE = 10**5
+LONGEST = 1000  # digits: of longer inputs a float64 cannot count the 2^m trajectories
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class MNNS(Task):
 
     low: int = 1
     high: int = 9
-    length: Count = 4
+    length: Annotated[int, Bound("at least", 1), Bound("at most", LONGEST)] = 4
     inputs: Count | None = None
     seed: Natural = 0
     max_sum: int | None = None
@@ -245,8 +247,11 @@ class MNNSLengths(MNNS):
 
     def __post_init__(self):
         super().__post_init__()
-        if self.low < 1 or self.inputs is not None:
-            raise SpecError(f"low={self.low}, inputs={self.inputs}: several lengths need low >= 1 and inputs=None.")
+        if self.low < 1 or self.inputs is not None or self.shortest > self.length:
+            raise SpecError(
+                f"low={self.low}, inputs={self.inputs}, shortest={self.shortest}: several lengths need low >= 1, "
+                "inputs=None and shortest <= length."
+            )
 
     @property
     def _counts(self) -> list[int]:

@@ -16,7 +16,7 @@ from torch import Tensor
 from cot2lib.errors import SpecError
 
 LARGEST_DENOMINATOR = 10**6
-MOST_PRODUCTS = 10**7  # of a step's count vectors with its transitions; some seconds
+MOST_PRODUCTS = 10**7  # of a step's count vectors with its transitions; seconds if fractions are short, else minutes
 
 Fractions = tuple[Fraction, ...]
 Counts = tuple[int, ...]

@@ -74,7 +74,7 @@ REFUSED = {
     "train": "invalid choice: 'train'",
     "collect csft --source typo": "typo holds no manifest.json and no finished stack; name a folder",
     "prosqa tests/data/prosqa_valid.json --csv /no/such/dir/x.csv": "/no/such/dir",
-    "ledger --csv /": "/: Is a directory; choose a path that can be read and written",
+    "prosqa absent.json --csv /": "/: Is a directory; choose a path that can be read and written",
     "chapters ledger --out /dev/null/x": "/dev/null/x",
     "measure speed --out /dev/null/x": "/dev/null/x",
     "chapters nowhere": "chapter 'nowhere' does not exist; chapters:",

@@ -64,6 +64,7 @@ REFUSALS = [
     ("naming='old'", lambda: questions.of_file(QUESTIONS, "old")),
     ("`python benchmarks/record.py`", lambda: speed.timed("none")),
     # tasks, sums, trajectories
+    ("length=100000000: must be at most 1000", lambda: live.task(1, 9, 10**8)),
     ("fewer than 5 different multisets", lambda: live.task(5, 5, 4)),
     ("live_steps=1", lambda: live.rewards([], MTS(2), 1, 1e-3)),
     ("budget B=5: an input has 4 trajectories", lambda: tasks.trajectories([1, 2], [5])),
