@@ -80,7 +80,6 @@ def card(claim: str, rows: Sequence[tuple], read: Read) -> str:
         *([f"Seed by seed, {recipe(profile_of(shown))}{epochs}:", runs.figure] if runs else []),
         _judged(shown),
         " ".join(filter(None, hangs_on(claim, row.verdict, lines if profile == SETTLED else [], read))),
-        unpaired(lines),
         f"**Seen in** {seen}." if seen else "",
         *_made(shown, spent(lines), any("sampler" in rows for line in lines for rows in line.runs)),
         f"Defined in {{source}}`{_defined(claim)}`.",
@@ -216,16 +215,6 @@ def drawn(claim: str, read: Read) -> tuple[str, list[Drawn]]:
         return SETTLED, []
     settled = kind.drawn(claim, SETTLED, read)
     return (SETTLED, settled) if settled else ("quick", kind.drawn(claim, "quick", read))
-
-
-def unpaired(lines: Sequence[Drawn]) -> str:
-    """How many runs some lines leave out, because no run on the other side of a comparison has their seed."""
-    parts = [(rows, line.values.index) for line in lines for rows in line.runs if "id" in rows]
-    known = {run for rows, _ in parts for run in rows["id"]}
-    used = {run for rows, seeds in parts for seed, run in rows["id"].items() if seed in seeds}
-    if known == used:
-        return ""
-    return f"{len(known - used)} of {len(known)} runs are left out: no run on the other side has their seed."
 
 
 def spent(lines: Sequence[Drawn]) -> float:
