@@ -186,12 +186,7 @@ def hangs_on(claim: str, verdict: str, lines: list[Drawn], read: Read) -> list[s
 def _seeds(word: str, lines: list[Drawn], without: Callable[[int], str]) -> str:
     """Which single seeds, left out, change the group of a verdict."""
     seeds = sorted(set().union(*(line.values.index for line in lines)))
-    counts = {len(line.values) for line in lines}
-    if (fewest := min(counts)) <= judge.FEWEST_SEEDS:
-        rests, it = ("The verdict rests", "it") if len(counts) == 1 else ("Some comparisons rest", "the verdict")
-        stays = "stays" if word == UNDECIDED else "would be"
-        return f"{rests} on {fewest} seeds; without any one of them {it} {stays} undecided."
-    whole = f"{len(seeds)} seeds" + " of all comparisons" * (len(counts) > 1)
+    whole = f"{len(seeds)} seeds" + " of all comparisons" * (len({len(line.values) for line in lines}) > 1)
     turned: dict[str, list[str]] = {}
     for seed in seeds:
         if (found := without(seed)) != word:
