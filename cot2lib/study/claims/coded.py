@@ -66,7 +66,7 @@ def decode_overhead() -> str:
 
 @dataclass(frozen=True)
 class Uniform(OfRuns):
-    """That step entropies are t ln 2, as of 2^t states alike, and not the exact ones of the targets.
+    """That step entropies are t ln 2, as of 2^t states alike.
 
     The row shows the difference of the step whose mean is farthest from it.
     """
