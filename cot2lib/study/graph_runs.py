@@ -7,44 +7,21 @@ the chapter that these once were, since no record may move. `whole` makes runs o
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import product
 
-from cot2lib.specs import GRPOSpec, Run, RunSpec
-from cot2lib.specs.profiles import SEEDS, TEN, grpo, spec
+from cot2lib.specs import Run, RunSpec
+from cot2lib.specs.profiles import SEEDS, TEN, spec
+from cot2lib.study.sweeps import BOTH, BY_AGE, METHODS, REACHED, UNDROPPED, WIDTHS, distinct, expanded, sweep
 from cot2lib.tasks import ProntoQA, ProsQA, Task
 from cot2lib.tasks.prontoqa import READINGS, TWINS
 from cot2lib.tasks.reachability import MOST_HOPS, NAMINGS
-from cot2lib.thoughts import MTS
 
-SWEEP = "search"  # what `cot2 run` and the record files call all of this
-METHODS = ("cot2", "discrete", "coconut", "no-cot")
-BOTH = METHODS[:2]
 WITHOUT_COCONUT = (*BOTH, "no-cot")
-TASKS = ("ProsQA", "ProntoQA")
-D_MODELS = (24, 32, 40)  # of the paper's figures
+TASKS = {"ProsQA": BY_AGE, "ProntoQA": REACHED}
 HEADS = (2, 4)  # our recipe's, and the paper's
-KS = (6, 8, 12)  # tokens of a sampled thought
 THREE = SEEDS[:3]
 SIX, SEVEN = TEN[:6], TEN[:7]
 SEARCHED = dict(lr=2e-3, beta2=0.98, steps=12_000, warmup=600)  # for large graphs
-UNDROPPED = dict(dropout=0.0, weight_decay=0.0)
-BY_AGE = ProsQA(naming="age")  # named as the published files name them
-# as the paper reads it, as its source asks it, and our control
-REACHED, SIGNED, TWINNED = (ProntoQA(reading=reading, naming="once") for reading in (*READINGS, TWINS))
-
-
-def _each(
-    profile: str,
-    tasks: Sequence[Task],
-    methods: Sequence[str],
-    seeds: Sequence[int],
-    d_models: Sequence[int] = (32,),
-    **recipe,
-) -> list[RunSpec]:
-    return [
-        spec(method, profile, task=task, d_model=d, seed=seed, **recipe)
-        for task, d, method, seed in product(tasks, d_models, methods, seeds)
-    ]
+SIGNED, TWINNED = (replace(REACHED, reading=reading) for reading in ("sign", TWINS))  # as the source asks; our control
 
 
 # ProsQA of four hops
@@ -58,14 +35,15 @@ def naming(
     **recipe,
 ) -> list[RunSpec]:
     """Methods on graphs of at most 19 names, named in each way; d = 32."""
-    return _each(profile, [ProsQA(naming=name) for name in namings], methods, seeds, **recipe)
+    tasks = [ProsQA(naming=name) for name in namings]
+    return expanded(dict(task=tasks, method=tuple(methods), **recipe), profile, seeds)
 
 
 def dimension(
-    profile: str, seeds: Sequence[int] = THREE, d_models: Sequence[int] = D_MODELS, task: Task = BY_AGE
+    profile: str, seeds: Sequence[int] = THREE, d_models: Sequence[int] = WIDTHS, task: Task = BY_AGE
 ) -> list[RunSpec]:
     """CoT2 and discrete CoT over dimensions on a task's graphs."""
-    return _each(profile, [task], BOTH, seeds, d_models)
+    return expanded(dict(task=task, d_model=tuple(d_models), method=BOTH), profile, seeds)
 
 
 def bare(
@@ -84,7 +62,7 @@ def bare_by_age(seeds: Sequence[int] = TEN) -> list[RunSpec]:
 
 def worded() -> list[RunSpec]:
     """`bare` with ages as names, and prompts as the paper writes them: four tokens an edge."""
-    return _each("paper", [replace(BY_AGE, grammar="sentences")], BOTH, THREE, **UNDROPPED)
+    return expanded(dict(task=replace(BY_AGE, grammar="sentences"), method=BOTH, **UNDROPPED), "paper", THREE)
 
 
 def placed(method: str, seed: int = SEEDS[0], **shown) -> RunSpec:
@@ -160,14 +138,15 @@ def prontoqa(profile: str, seeds: Sequence[int] = TEN) -> list[RunSpec]:
     the first three. So has the authors' recipe, by which no run leaves chance. COCONUT has the paper's reading alone.
     """
     first, few = seeds[: len(SIX)], seeds[: len(THREE)]
-    signs = _each(profile, [SIGNED], WITHOUT_COCONUT, few)
+    signs = expanded(dict(task=SIGNED, method=WITHOUT_COCONUT), profile, few)
     if profile == "paper":
-        return _each(profile, [REACHED], METHODS, few) + signs
-    others = _each(profile, [REACHED], METHODS[2:], first)
-    return widened(profile, seeds, (32,)) + others + signs + _each(profile, [TWINNED], WITHOUT_COCONUT, first)
+        return expanded(dict(task=REACHED, method=METHODS), profile, few) + signs
+    others = expanded(dict(task=REACHED, method=METHODS[2:]), profile, first) + signs
+    others += expanded(dict(task=TWINNED, method=WITHOUT_COCONUT), profile, first)
+    return widened(profile, seeds, (32,)) + others
 
 
-def widened(profile: str, seeds: Sequence[int] = TEN, d_models: Sequence[int] = D_MODELS) -> list[RunSpec]:
+def widened(profile: str, seeds: Sequence[int] = TEN, d_models: Sequence[int] = WIDTHS) -> list[RunSpec]:
     """`dimension` on ProntoQA as the paper reads it; by the authors' recipe the first three seeds."""
     return dimension(profile, seeds[: len(THREE)] if profile == "paper" else seeds, d_models, REACHED)
 
@@ -176,32 +155,16 @@ def followed(seeds: Sequence[int]) -> list[RunSpec]:
     """Models that are asked whether they follow the chain: over dimensions and COCONUT on ProntoQA as the paper reads
     it, and those of its control."""
     first = seeds[: len(SIX)]
-    coconut = _each("quick", [REACHED], ("coconut",), first)
-    return widened("quick", seeds) + coconut + _each("quick", [TWINNED], WITHOUT_COCONUT, first)
+    coconut = expanded(dict(task=REACHED, method="coconut"), "quick", first)
+    return widened("quick", seeds) + coconut + expanded(dict(task=TWINNED, method=WITHOUT_COCONUT), "quick", first)
 
 
-def bare_answering(seeds: Sequence[int] = THREE) -> list[RunSpec]:
-    """`bare` on ProntoQA as the paper reads it."""
-    return _each("paper", [REACHED], METHODS, seeds, **UNDROPPED)
-
-
-# Votes and reward on both
-
-
-def starts(task: str, seeds: Sequence[int] = THREE) -> list[RunSpec]:
-    """Starts of policy gradients: models of our recipe, on ProsQA with fresh names, on ProntoQA as the paper
-    reads it; d = 32."""
-    return dimension("quick", seeds, (32,), {"ProsQA": ProsQA(), "ProntoQA": REACHED}[task])
-
-
-def rewarded(task: str, profile: str, seeds: Sequence[int]) -> list[GRPOSpec]:
-    """MTS of K tokens from `starts`."""
-    return [grpo(start, profile, thought=MTS(k)) for k in KS for start in starts(task, seeds)]
+# Votes on both
 
 
 def voting(task: str, profile: str, seeds: Sequence[int]) -> list[RunSpec]:
     """Runs whose samples are counted: on ProsQA with names by age, and on ProntoQA as the paper reads it; d = 32."""
-    return dimension(profile, seeds, (32,), {"ProsQA": BY_AGE, "ProntoQA": REACHED}[task])
+    return dimension(profile, seeds, (32,), TASKS[task])
 
 
 def polled(profile: str) -> list[RunSpec]:
@@ -213,15 +176,15 @@ def polled(profile: str) -> list[RunSpec]:
 
 def looked_into() -> list[RunSpec]:
     """Runs whose weights are shipped: pages look into them, and policy gradients start from them."""
-    return [run for task in TASKS for run in starts(task)]
+    return sweep("prosqa_starts", seeds=THREE) + sweep("prontoqa_starts", seeds=THREE)
 
 
 def every(profile: str) -> list[Run]:
     """All of them, each once."""
     found = naming(profile) + dimension(profile) + widened(profile) + prontoqa(profile) + polled(profile)
-    found += changes() + chosen() if profile == "quick" else bare() + bare_by_age() + worded() + bare_answering(SEEDS)
-    rewards = [run for task, seeds in zip(TASKS, (THREE, SIX)) for run in rewarded(task, profile, seeds)]
-    return list(dict.fromkeys([*found, *rewards]))
+    found += changes() + chosen() if profile == "quick" else bare() + bare_by_age() + worded()
+    named = {"prontoqa_bare": SEEDS, "prosqa_mts": THREE, "prontoqa_mts": SIX}
+    return distinct(found, *(sweep(name, profile, seeds) for name, seeds in named.items()))
 
 
 # ProsQA of all hops

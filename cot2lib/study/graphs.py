@@ -7,7 +7,7 @@ import pandas as pd
 from cot2lib import runs
 from cot2lib.runs.records import Tables
 from cot2lib.specs import Run, RunSpec
-from cot2lib.study import frame, graph_runs, look, measured, policies, show
+from cot2lib.study import frame, graph_runs, look, measured, policies, show, sweeps
 from cot2lib.study.printed import paper_value
 from cot2lib.study.report import PERCENT, RECIPES
 from cot2lib.tasks.prontoqa import TWINS
@@ -119,7 +119,7 @@ def vote_curves(rows: pd.DataFrame) -> look.Shown:
 
 def rewarded(task: str, seeds: Sequence[int]) -> pd.DataFrame:
     """Return `policies.outcomes` of the runs of policy gradients on a task."""
-    requests = {name: graph_runs.rewarded(task, name, seeds) for name in RECIPES}
+    requests = {name: sweeps.sweep(f"{task.lower()}_mts", name, seeds) for name in RECIPES}
     return policies.outcomes(policies.evaluations(requests))
 
 

@@ -49,7 +49,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from cot2lib.metrics import LEVEL, Interval, Values, holm, mean_interval, prediction_interval, seeds_for
+from cot2lib.metrics import LEVEL, Values, holm, mean_interval, prediction_interval, seeds_for
 from cot2lib.study.report import describe, ends
 
 LOOSE = 3.0  # times `tight`
@@ -276,18 +276,13 @@ def value_verdict(differences: Sequence[Values], unit: Unit = POINTS) -> str:
     if min(map(len, differences)) < FEWEST_SEEDS:
         return TOO_FEW
     gaps = [mean_interval(values) for values in differences]
-    if any(outside(gap) and not unit.close(gap.mean) for gap in gaps):
+    if any(not gap.low <= 0 <= gap.high and not unit.close(gap.mean) for gap in gaps):
         return NOT
     widest = max(gap.half_width for gap in gaps)
     if widest < unit.loose and all(unit.close(gap.mean) for gap in gaps):
         return REPRODUCED if widest < unit.tight else NEAR
     widths = [unit.loose if unit.close(gap.mean) else abs(gap.mean) for gap in gaps]
     return f"{OPEN}: {_seeds(widths, differences)}"
-
-
-def outside(difference: Interval) -> float:
-    """How far 0 lies outside an interval of differences; 0 within it."""
-    return max(difference.low, -difference.high, 0.0)
 
 
 def reaches_verdict(readings: Sequence[Values], value: float) -> str:

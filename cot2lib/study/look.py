@@ -183,18 +183,20 @@ def seeds(
     x: str,
     y: str,
     limits: tuple[float, float] = (0.0, PERCENT),
+    legend: bool = False,
 ) -> None:
     """Every run as a dot, and the mean of each place and series with its 95 % t-interval, cut to `limits`.
 
-    `apart` and the column `series` are those of `told_apart`; `x` is an ordered category.
+    `apart` and the column `series` are those of `told_apart`; one of `x` and `y` is an ordered category.
     """
-    names, places = apart["hue_order"], [*data[x].cat.categories]
-    options = dict(x=x, y=y, hue="series", palette=apart["palette"], hue_order=names, order=places, legend=False)
+    names = apart["hue_order"]
+    places = data[x if isinstance(data[x].dtype, pd.CategoricalDtype) else y].cat.categories
+    options = dict(x=x, y=y, hue="series", palette=apart["palette"], hue_order=names, order=[*places], ax=axis)
     dodge = 0.8 - 0.8 / len(names) if len(names) > 1 else False
     marks = dict(markersize=7, markeredgecolor="white", markeredgewidth=0.7, zorder=5, linestyle="none")
-    sns.stripplot(data, dodge=bool(dodge), jitter=0.12, size=3.4, alpha=0.5, ax=axis, **options)
+    sns.stripplot(data, dodge=bool(dodge), jitter=0.12, size=3.4, alpha=0.5, legend=False, **options)
     sns.pointplot(data, dodge=dodge, errorbar=partial(_ends_of_interval, limits=limits), err_kws={"linewidth": 1.6},
-                  markers=[*apart["markers"].values()], ax=axis, **options, **marks)  # fmt: skip
+                  markers=[*apart["markers"].values()], legend=legend, **options, **marks)  # fmt: skip
 
 
 def _ends_of_interval(values: pd.Series, limits: tuple[float, float]) -> tuple[float, float]:

@@ -163,18 +163,15 @@ def by_base(rows: pd.DataFrame, asked: Mapping[str, Asked], retrained: str | Non
 
 
 def gains(rows: pd.DataFrame, y: str, hue: str, col: str, finding: str = "", value: str = "gain") -> Shown:
-    """Gain in accuracy of every run, a line for each `y` and a panel for each `col`; larger marks are means."""
-    data, apart = series.told_apart(rows, hue)
-    lines, names = [*data[y].cat.remove_unused_categories().cat.categories], apart["hue_order"]
-    options = dict(x=value, y=y, order=lines, hue="series", hue_order=names, palette=apart["palette"])
-    dodge = 0.8 - 0.8 / len(names) if len(names) > 1 else False
-    marks = dict(markersize=6, markeredgecolor="white", markeredgewidth=0.7, markers=[*apart["markers"].values()])
+    """Gain in accuracy of every run, a line for each `y` and a panel for each `col`; larger marks are means with their
+    95 % t-intervals."""
+    data, apart = series.told_apart(rows.assign(**{y: ordered(rows[y])}), hue)
+    height = 1.2 + 0.3 * data[y].nunique()
     with plt.rc_context(SETTINGS):
-        height = 1.2 + 0.3 * len(lines)
         aspect = look.WIDE / data[col].nunique() / height
         grid = look.Grid(data, col=col, height=height, aspect=aspect, despine=False)
-        grid.map_dataframe(sns.stripplot, dodge=bool(dodge), jitter=False, size=3.4, alpha=0.5, **options)
-        grid.map_dataframe(sns.pointplot, dodge=dodge, errorbar=None, linestyle="none", zorder=5, **marks, **options)
+        for place, cell in grid.facet_data():
+            look.seeds(grid.facet_axis(*place[:2]), cell, apart, value, y, (-np.inf, np.inf))
         grid.refline(x=0, color="black", linestyle="-", linewidth=0.8).set_axis_labels("gain (points)", "")
         look.panel_titles(grid, col)
         look.legend(grid.figure, apart, lines=False)

@@ -11,7 +11,7 @@ from torch import Tensor
 from cot2lib import runs
 from cot2lib.specs import RunSpec
 from cot2lib.specs.profiles import PROFILES
-from cot2lib.study import frame, graph_runs, graphs, look, show
+from cot2lib.study import frame, graph_runs, graphs, look, show, sweeps
 from cot2lib.study.graph_tests import TEST_SEED, Rows, by_question, summed
 from cot2lib.study.report import PERCENT
 from cot2lib.tasks import ProntoQA
@@ -56,7 +56,7 @@ def tested(seeds: Sequence[int]) -> pd.DataFrame:
 def requests(seeds: Sequence[int]) -> tuple[graphs.Requests, graphs.Requests]:
     """Return runs by recipe: methods by reading, also without dropout and decay, and both methods over dimensions."""
     asked = {name: graph_runs.prontoqa(name, seeds) for name in PROFILES}
-    asked |= {graphs.BARE: graph_runs.bare_answering(seeds[:5])}
+    asked |= {graphs.BARE: sweeps.sweep("prontoqa_bare", "paper", seeds[:5])}
     return asked, {name: graph_runs.widened(name, seeds) for name in PROFILES}
 
 

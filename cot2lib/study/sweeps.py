@@ -19,9 +19,7 @@ from cot2lib.errors import SpecError
 from cot2lib.llm.settings import LanguageRun
 from cot2lib.specs import GRPOSpec, Run, RunSpec, profiles
 from cot2lib.specs.profiles import SEEDS, TEN, TWENTY, grpo, spec
-from cot2lib.study import graph_runs
-from cot2lib.study.graph_runs import BOTH, BY_AGE, REACHED
-from cot2lib.tasks import MNNS, ProsQA
+from cot2lib.tasks import MNNS, ProntoQA, ProsQA
 from cot2lib.thoughts import MTS, Dirichlet, Rule
 
 Grid = Mapping[str, Any]
@@ -38,6 +36,8 @@ DROPOUT = 0.1  # probability of dropout in the current policy alone, and in a ro
 FIVE_DIGITS = ((5, 13), (11, 19))
 USUAL = "as usual"  # what nothing is changed about
 SPLIT = SEEDS[0]  # of the paper's single runs, whose accuracies are whole numbers of its held-out inputs
+METHODS = ("cot2", "discrete", "coconut", "no-cot")
+BOTH = METHODS[:2]
 
 FIVE = [MNNS(low, high, 5) for low, high in FIVE_DIGITS]
 START = dict(profile="paper", method="discrete", d_model=24, layers=1)  # of policy gradients on sums
@@ -50,9 +50,13 @@ RATES = {  # of single sweeps of policy gradients on sums
 SHAPED = dict(ratio="product", lr=RATES["dirichlet_lr"])  # of Dirichlet thoughts
 BEST = dict(thought=Dirichlet(BEST_GAMMA), **SHAPED)
 SAMPLED = [MTS(k) for k in KS]
-ON_GRAPHS = dict(thought=[MTS(k) for k in graph_runs.KS])
+BY_AGE = ProsQA(naming="age")  # named as the published files name them
+REACHED = ProntoQA(naming="once")  # as the paper reads it
+WIDTHS = (24, 32, 40)  # of the paper's figures on graphs
+ON_GRAPHS = dict(thought=[MTS(k) for k in (6, 8, 12)])
 # The half of the recipe that the paper states for graphs: neither decay nor dropout. The quick recipe has none of it.
-STATED = dict(method={"paper": graph_runs.METHODS, "quick": ()}, dropout=0.0, weight_decay=0.0)
+UNDROPPED = dict(dropout=0.0, weight_decay=0.0)
+STATED = dict(method={"paper": METHODS, "quick": ()}, **UNDROPPED)
 # Evaluated twenty times, to keep records small
 OTHER_PROMPT = dict(arrow={"paper": True, "quick": False}, evaluate_every={"paper": 16_400, "quick": 410})
 OF_PROSQA, OF_PRONTOQA = (dict(profile="quick", task=task, method=BOTH) for task in (ProsQA(), REACHED))
@@ -103,12 +107,8 @@ SWEEPS: dict[str, Grid | Sequence[Grid]] = {
         dict(start=START | dict(layers=2), **BEST),
         dict(start=START | dict(method="cot2"), **BEST | dict(lr=RATES["cot2_lr"])),
     ),
-    "prosqa": (  # with names that are ages, as the published files name them
-        dict(task=BY_AGE, method=BOTH, d_model=graph_runs.D_MODELS), dict(task=BY_AGE, method=graph_runs.METHODS),
-    ),
-    "prontoqa": (
-        dict(task=REACHED, method=BOTH, d_model=graph_runs.D_MODELS), dict(task=REACHED, method=graph_runs.METHODS),
-    ),
+    "prosqa": (dict(task=BY_AGE, method=BOTH, d_model=WIDTHS), dict(task=BY_AGE, method=METHODS)),
+    "prontoqa": (dict(task=REACHED, method=BOTH, d_model=WIDTHS), dict(task=REACHED, method=METHODS)),
     "prosqa_bare": dict(task=BY_AGE, **STATED),
     "prontoqa_bare": dict(task=REACHED, **STATED),
     "prosqa_starts": OF_PROSQA,
@@ -268,7 +268,7 @@ CHAPTERS: dict[str, Chapter] = {
         ("one_split", listed("reward_runs:on_split")), without=("csft", "grpo_mts", "grpo_dirichlet")
     ),
     "construction": Chapter(("trigonometric",)),
-    graph_runs.SWEEP: Chapter((graph_runs.every,)),  # not renamed, for its records
+    "search": Chapter((listed("graph_runs:every"),)),  # of `prosqa` and `prontoqa`; not renamed, for its records
     "prosqa": Chapter((listed("prosqa.runs:every"),)),
     "controls": Chapter((listed("controls.runs:every"),)),
     "steps": Chapter((listed("controls.steps:every"),)),  # of the chapter on controls
@@ -303,8 +303,8 @@ def ships_weights(chapter: str, run: Run) -> bool:
     """Whether a run's trained weights are shipped: those that a page looks into or a later chapter starts from."""
     if chapter == "one_split":
         return isinstance(run, RunSpec) and run.seed in TEN
-    if chapter == graph_runs.SWEEP:
-        return run in graph_runs.looked_into()
+    if chapter == "search":
+        return run in function("graph_runs:looked_into")()
     if chapter == "prosqa":
         return run in function("prosqa.runs:with_weights")()
     if chapter != "csft" or run.method not in ("CoT2", "discrete CoT") or run.seed not in SEEDS:

@@ -184,24 +184,6 @@ def test_picture_gives_units_axes_of_their_own():
     )
 
 
-# Runs that a comparison leaves out
-
-
-def runs_of(name, seeds, used):
-    """A line of a card: runs of some seeds, and those that its values are of."""
-    rows = pd.DataFrame({"id": [f"{name}{seed}" for seed in seeds]}, index=seeds)
-    return Drawn("", pd.Series(1.0, index=used), 0.0, POINTS, (rows,))
-
-
-def test_card_counts_the_runs_whose_seed_no_run_on_the_other_side_has():
-    whole, short = runs_of("a", [42, 43], [42, 43]), runs_of("b", [42, 43, 44], [42])
-    assert cards.unpaired([]) == cards.unpaired([whole]) == ""
-    assert cards.unpaired([short]).startswith("2 of 3 runs are left out")
-    assert cards.unpaired([whole, short]).startswith("2 of 5 runs are left out")
-    other = runs_of("b", [42, 43, 44], [43, 44])
-    assert cards.unpaired([short, other]) == "", "a run that one line draws is not left out"
-
-
 # What a verdict hangs on
 
 
@@ -209,7 +191,6 @@ def test_card_counts_the_runs_whose_seed_no_run_on_the_other_side_has():
     "values, stated, said",
     [
         ((50, 50.5, 51, 50.2), 50, ["The verdict stays if any one of the 4 seeds is left out."]),
-        ((50, 50, 51), 50, ["The verdict rests on 3 seeds; without any one of them it would be undecided."]),
         (
             (50, 51, 52, 60),
             58,

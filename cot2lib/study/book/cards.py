@@ -80,7 +80,6 @@ def card(claim: str, rows: Sequence[tuple], read: Read) -> str:
         *([f"Seed by seed, {recipe(profile_of(shown))}{epochs}:", runs.figure] if runs else []),
         _judged(shown),
         " ".join(filter(None, hangs_on(claim, row.verdict, lines if profile == SETTLED else [], read))),
-        unpaired(lines),
         f"**Seen in** {seen}." if seen else "",
         *_made(shown, spent(lines), any("sampler" in rows for line in lines for rows in line.runs)),
         f"Defined in {{source}}`{_defined(claim)}`.",
@@ -187,12 +186,7 @@ def hangs_on(claim: str, verdict: str, lines: list[Drawn], read: Read) -> list[s
 def _seeds(word: str, lines: list[Drawn], without: Callable[[int], str]) -> str:
     """Which single seeds, left out, change the group of a verdict."""
     seeds = sorted(set().union(*(line.values.index for line in lines)))
-    counts = {len(line.values) for line in lines}
-    if (fewest := min(counts)) <= judge.FEWEST_SEEDS:
-        rests, it = ("The verdict rests", "it") if len(counts) == 1 else ("Some comparisons rest", "the verdict")
-        stays = "stays" if word == UNDECIDED else "would be"
-        return f"{rests} on {fewest} seeds; without any one of them {it} {stays} undecided."
-    whole = f"{len(seeds)} seeds" + " of all comparisons" * (len(counts) > 1)
+    whole = f"{len(seeds)} seeds" + " of all comparisons" * (len({len(line.values) for line in lines}) > 1)
     turned: dict[str, list[str]] = {}
     for seed in seeds:
         if (found := without(seed)) != word:
@@ -216,16 +210,6 @@ def drawn(claim: str, read: Read) -> tuple[str, list[Drawn]]:
         return SETTLED, []
     settled = kind.drawn(claim, SETTLED, read)
     return (SETTLED, settled) if settled else ("quick", kind.drawn(claim, "quick", read))
-
-
-def unpaired(lines: Sequence[Drawn]) -> str:
-    """How many runs some lines leave out, because no run on the other side of a comparison has their seed."""
-    parts = [(rows, line.values.index) for line in lines for rows in line.runs if "id" in rows]
-    known = {run for rows, _ in parts for run in rows["id"]}
-    used = {run for rows, seeds in parts for seed, run in rows["id"].items() if seed in seeds}
-    if known == used:
-        return ""
-    return f"{len(known - used)} of {len(known)} runs are left out: no run on the other side has their seed."
 
 
 def spent(lines: Sequence[Drawn]) -> float:

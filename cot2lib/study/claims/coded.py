@@ -6,12 +6,9 @@ Every entry checks its claim anew, by the functions that the chapters call; noth
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from itertools import product
 
 import numpy as np
-import pandas as pd
 
-from cot2lib.metrics import mean_interval
 from cot2lib.study import judge as rules
 from cot2lib.study import overhead, targets
 from cot2lib.study.claims import theorems
@@ -22,17 +19,13 @@ from cot2lib.study.claims.kinds import (
     Kind,
     OfRuns,
     Statement,
-    command,
     measured,
     noted,
     span,
-    unmeasured,
 )
 from cot2lib.study.claims.queries import Read
-from cot2lib.study.gsm8k_runs import PAPER_LIMITS
 from cot2lib.study.judge import NAT, statement_verdict
 from cot2lib.study.printed import GAINS, claims, gains, paper_value
-from cot2lib.study.report import PERCENT, describe
 from cot2lib.study.sweeps import D_MODELS, KS
 from cot2lib.study.targets import simple_optimum
 from cot2lib.tasks import MNNS
@@ -71,15 +64,9 @@ def decode_overhead() -> str:
 # The entropies of the thoughts of a trained model
 
 
-@cache
-def target_entropy(step: int, seed: int) -> float:
-    """Exact mean entropy (nat) of the full-budget targets of a step over the validation inputs of a seed."""
-    return float(targets.input_entropies(FOUR_DIGITS)[~FOUR_DIGITS.split(seed), step - 1].mean())
-
-
 @dataclass(frozen=True)
 class Uniform(OfRuns):
-    """That step entropies are t ln 2, as of 2^t states alike, and not the exact ones of the targets.
+    """That step entropies are t ln 2, as of 2^t states alike.
 
     The row shows the difference of the step whose mean is farthest from it.
     """
@@ -98,29 +85,21 @@ class Uniform(OfRuns):
 
     def found(self, claim: str, profile: str, read: Read) -> dict:
         """The difference that is largest, and the verdict on all steps."""
-        if not (lines := self.drawn(claim, profile, read)):
+        if not (gaps := [line.values for line in self.drawn(claim, profile, read)]):
             return {}
-        outside, notes = lambda values: rules.outside(mean_interval(values)), [papers_own()]
-        for step, line in zip(self.steps, lines):
-            exact = [target_entropy(step, seed) for seed in line.values.index]
-            miss, other = outside(line.values), outside(line.values + step * np.log(2) - exact)
-            said = [
-                f"misses {name} by {NAT.text(far)}" if far else f"includes {name}"
-                for name, far in ((f"{step} ln 2", miss), ("the exact entropy", other))
-            ]
-            notes.append(f"our interval at step {step} {' and '.join(said)}")
-        gaps = [line.values for line in lines]
-        said = f"{', '.join(filter(None, notes[:-1]))}, and {notes[-1]}"
-        verdict = noted(rules.value_verdict(gaps, NAT), said)
-        return {"seeds": min(map(len, gaps)), **span(max(gaps, key=lambda gap: abs(gap.mean()))), "verdict": verdict}
+        farthest = max(gaps, key=lambda gap: abs(gap.mean()))
+        verdict = noted(rules.value_verdict(gaps, NAT), papers_own())
+        return {"seeds": min(map(len, gaps)), **span(farthest), "verdict": verdict}
 
     def ours(self, row) -> str:
         return f"difference {measured(row, NAT)} nat from t ln 2, at the step farthest from it"
 
 
+@cache
 def papers_own() -> str:
     """A reservation where the paper's own entropy contradicts its claim; it was measured on the split of seed 42."""
-    printed, exact = paper_value("entropy-3"), target_entropy(3, 42)
+    held_out = targets.input_entropies(FOUR_DIGITS)[~FOUR_DIGITS.split(42)]  # (input, step)
+    printed, exact = paper_value("entropy-3"), held_out[:, 2].mean()
     fails = abs(printed - exact) < abs(printed - 3 * np.log(2))
     nearer = "nearer to the exact entropy of the targets than to 3 ln 2"
     return f"but the paper's own {printed} at step 3 is {nearer}" if fails else ""
@@ -167,35 +146,6 @@ def printed_often(d_model: int) -> str:
     return f"by the paper's own table: K has no part in this entropy, so at most one of {values} can be right"
 
 
-# Word problems
-
-
-@dataclass(frozen=True)
-class Most(Kind):
-    """That MTS is right more often than discrete chain of thought at three of the limits, and shorter at two.
-
-    The paper says "three out of four" and "often".
-    """
-
-    def row(self, claim: str, profile: str, read: Read) -> dict:
-        """The smallest gap in points, and at how many limits MTS is ahead and shorter."""
-        query = "gsm8k: longest == {} and continuous {} 0".format
-        found = {place: read(query(*place), profile) for place in product(PAPER_LIMITS, (">", "=="))}
-        if any(rows.empty for rows in found.values()):
-            return unmeasured("gsm8k", profile)
-        means = pd.DataFrame({place: rows[["accuracy", "length"]].mean() for place, rows in found.items()})
-        gaps, lengths = (means.xs(">", axis=1, level=1) - means.xs("==", axis=1, level=1)).to_numpy()
-        ahead, short = (gaps > 0).sum(), (lengths < 0).sum()
-        seeds = min(map(len, found.values()))
-        verdict = f"{rules.REPRODUCED if ahead >= 3 and short >= 2 else rules.NOT}: "
-        verdict = verdict if seeds >= rules.FEWEST_SEEDS else f"{rules.TOO_FEW}, "
-        said = f"{verdict}right more often at {ahead} of {len(PAPER_LIMITS)} limits, shorter at {short}"
-        return {"seeds": seeds, "last": PERCENT * gaps.min(), "verdict": said} | command("gsm8k", profile)
-
-    def ours(self, row) -> str:
-        return f"smallest gap {describe(row.last, np.nan, np.nan)} points"
-
-
 def mts(pairs: Sequence[tuple[int, int]], column: str) -> Direction:
     """So many tokens above so many, at both dimensions."""
     query = "mts: k == {} and d_model == {}".format
@@ -227,6 +177,5 @@ CODED: dict[str, Kind] = {
         "grpo_mts",
         {"accuracy": mts(((3, 1), (3, 6)), "best"), "entropy after reward": mts(((3, 1), (6, 3)), "entropy")},
     ),
-    "gsm8k-3-of-4": Most(),
 }
 REFUTED = {first_before(k, d): partial(printed_often, d) for d in (24, 32) for k in KS}  # by the paper's own tables

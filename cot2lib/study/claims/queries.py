@@ -6,7 +6,7 @@ Claims are queries, so they stand in `claims.csv`.
 """
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 
 import pandas as pd
 
@@ -22,23 +22,15 @@ Read = Callable[[str, str], pd.DataFrame]  # the rows of a query under a profile
 # Tables that are measured on models
 
 
-def of_models(table: str, sweep: str, **changed) -> Table:
-    """A table of `cot2lib.passk` with the method and the seed of each model of a sweep."""
+def of_models(sweep: str, table: Callable[[str], pd.DataFrame], **changed) -> Table:
+    """The rows of a table by profile, with the method, the layers and the seed of each model of a sweep."""
 
     def rows(profile: str, seeds: Sequence[int]) -> pd.DataFrame:
         models = sweeps.sweep(sweep, profile, seeds, **changed)
-        known = pd.DataFrame([(run.id, run.seed, run.method) for run in models], columns=["id", "seed", "method"])
-        return known.merge(measured.read(table, profile), on="id")
+        told = [(run.id, run.seed, run.method, run.model.layers) for run in models]
+        return pd.DataFrame(told, columns=["id", "seed", "method", "layers"]).merge(table(profile), on="id")
 
     return rows
-
-
-def base_entropies(profile: str, seeds: Sequence[int]) -> pd.DataFrame:
-    """Step entropies under base decoding, with Dirichlet thoughts as the paper has them, before and after training."""
-    runs = sweeps.sweep("dirichlet_best", profile, seeds)
-    known = pd.DataFrame([(run.id, run.seed, run.model.layers) for run in runs], columns=["id", "seed", "layers"])
-    found = thoughts_held.base_entropies(measured.read("thoughts", profile))
-    return known.merge(found, left_on="id", right_index=True).drop(columns="id")
 
 
 def blocks(profile: str, seeds: Sequence[int]) -> pd.DataFrame:
@@ -55,11 +47,14 @@ def gsm8k(profile: str, seeds: Sequence[int]) -> pd.DataFrame:
 
 
 TABLES: dict[str, Table] = {
-    "passk": of_models("sampling", "small"),
-    "passk_one_split": of_models("sampling", "small", split=SPLIT),
-    "prosqa_votes": of_models("votes", "prosqa", d_model=32),
-    "prontoqa_votes": of_models("votes", "prontoqa", d_model=32),
-    "thoughts": base_entropies,
+    "passk": of_models("small", partial(measured.read, "sampling")),
+    "passk_one_split": of_models("small", partial(measured.read, "sampling"), split=SPLIT),
+    "prosqa_votes": of_models("prosqa", partial(measured.read, "votes"), d_model=32),
+    "prontoqa_votes": of_models("prontoqa", partial(measured.read, "votes"), d_model=32),
+    # entropies under base decoding, with Dirichlet thoughts as the paper has them, before and after training
+    "thoughts": of_models(
+        "dirichlet_best", lambda name: thoughts_held.base_entropies(measured.read("thoughts", name))
+    ),
     "experts": blocks,
     "gsm8k": gsm8k,
 }

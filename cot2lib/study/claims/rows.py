@@ -23,7 +23,7 @@ from itertools import product
 
 from cot2lib.study.claims.coded import CODED, REFUTED
 from cot2lib.study.claims.comparisons import Cell, Direction, NoGain, Reaches
-from cot2lib.study.claims.kinds import HalfStated, Kind, Number, OfStart, Setting
+from cot2lib.study.claims.kinds import HalfStated, Kind, Number, OfStart
 from cot2lib.study.printed import claims
 
 CHANCE = {"prosqa": 0.5, "prontoqa": 0.5}  # of a guess between two options, by task
@@ -69,6 +69,6 @@ MADE: dict[str, Callable[[tuple], Kind]] = {
     "reaches": lambda row: Reaches(
         row.chapter, [query for part in row.above.split("; ") for (query,) in filled((part,), row.over)]
     ),
-    "setting": lambda row: Setting(),
+    "setting": lambda row: Kind(),
 }
 KINDS: dict[str, Kind] = {row.Index: CODED.get(row.Index) or MADE[row.kind](row) for row in claims().itertuples()}

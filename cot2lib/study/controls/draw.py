@@ -1,7 +1,6 @@
 """Figures and tables of the chapter `controls`."""
 
 from collections.abc import Mapping
-from operator import attrgetter
 from textwrap import fill
 
 import pandas as pd
@@ -13,7 +12,6 @@ from cot2lib.study import frame, look, predicted, report, show
 from cot2lib.study.controls.runs import CONTROLS, GRAPHS, NUMBERS, name
 from cot2lib.study.look import Shown, panels
 from cot2lib.study.predicted import EXPLANATIONS, HIT, MISS, OPEN, UNRUN
-from cot2lib.study.report import PERCENT
 from cot2lib.study.series import BLUE, GREEN, GREY, ORANGE, PINK
 
 ON_BOTH = {NUMBERS: "numbers", GRAPHS: "graphs"}
@@ -55,14 +53,9 @@ def _accuracy(axis: Axes, rows: pd.DataFrame) -> pd.DataFrame:
 
 def dots(axis: Axes, rows: pd.DataFrame, words: Mapping[str, str], hue: str, palette: Mapping[str, str]) -> None:
     """Draw every `value` as a small dot, means as large ones with 95 % t-intervals, a line for each control."""
-    rows = rows.assign(place=rows["control"].map(words))
-    options = dict(
-        x="value", y="place", order=[*words.values()], hue=hue, hue_order=[*palette], palette=palette, ax=axis
-    )
-    interval = lambda values: attrgetter("low", "high")(mean_interval(values, 0.0, PERCENT))
-    sns.stripplot(rows, dodge=True, jitter=False, size=3.4, alpha=0.45, legend=False, **options)
-    sns.pointplot(rows, dodge=0.4, errorbar=interval, linestyle="none", err_kws={"linewidth": 1.6}, markersize=6,
-                  markeredgecolor="white", markeredgewidth=0.7, zorder=5, **options)  # fmt: skip
+    rows = rows.assign(place=frame.ordered(rows["control"].map(words), [*words.values()]), series=rows[hue])
+    apart = dict(hue_order=[*palette], palette=palette, markers=dict.fromkeys(palette, "o"))
+    look.seeds(axis, rows, apart, "value", "place", legend=True)
     axis.set(ylabel="")
     axis.tick_params(axis="y", labelsize=8)
     axis.legend(fontsize=7.5, frameon=False)
