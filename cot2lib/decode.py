@@ -145,6 +145,9 @@ def decode(
         rows: which of the task's inputs each prompt is, for rules that read it.
         sees: which positions each may attend to, see `GPT2Stack.hidden`.
     """
+    if prompts.ndim != 3 or len(prompts) not in (1, stack.runs):
+        sets = f"one set for all runs or one for each of {stack.runs}, say prompts[None]"
+        raise SpecError(f"prompts of shape {tuple(prompts.shape)}: give (run, prompt, token), {sets}.")
     noise = _no_noise if keys is None else keyed_noise(keys, prompts.shape[1] * samples, samples)
     ends = None if last is None else last.repeat_interleave(samples, 1)  # (run, batch)
     inputs = None if rows is None else rows.repeat_interleave(samples, 1)  # (run, batch)

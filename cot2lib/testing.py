@@ -15,7 +15,7 @@ from torch import Tensor
 
 from cot2lib.errors import CoT2Error, SpecError, brief
 from cot2lib.kit import random
-from cot2lib.kit.frozen import as_int
+from cot2lib.kit.frozen import as_instance, as_int
 from cot2lib.kit.random import Site
 from cot2lib.supervision import hindsight_targets, steps_of
 from cot2lib.targets import Shown, Targets, Visits
@@ -164,6 +164,7 @@ def check_task(
 @lru_cache(maxsize=64)
 def check_sizes(task: Task) -> None:
     """The numbers of a task that a run needs before it is planned; raises as `check_task`."""
+    as_instance("task", task, Task)
     it = Checked("task", task)
     sizes = {name: it.number(name, 1, most) for name, most in MOST.items()}
     it.number("eos_id", 0, sizes["vocab_size"] - 1)
@@ -206,6 +207,7 @@ def check_rule(rule: Rule, vocab: int, d_model: int) -> None:
 
     Lets it think for made-up logits, flat and peaked ones.
     """
+    as_instance("rule", rule, Rule)
     it, state = Checked("rule", rule), _state(vocab, d_model)
     columns = it.call("columns()", rule.columns)
     by_name = isinstance(columns, dict) and all(isinstance(name, str) for name in columns)
@@ -280,6 +282,7 @@ def check_targets(targets: Targets, task: Task, seed: int, split_seed: int) -> N
 
     Checks them for all training inputs.
     """
+    as_instance("targets", targets, Targets)
     it, train = Checked("targets", targets), task.split(split_seed).nonzero()[:, 0]
     fresh = it.get("fresh")
     it.need(isinstance(fresh, bool), "fresh", "is neither True nor False")

@@ -20,7 +20,7 @@ from cot2lib.supervision import hindsight_targets
 from cot2lib.targets import FreshPath, Frontier
 from cot2lib.tasks import MNNS, MNNSLengths, ProntoQA, ProsQA
 from cot2lib.tasks.prosqa import published
-from cot2lib.testing import check_targets
+from cot2lib.testing import check_rule, check_targets, check_task
 from cot2lib.theory import chains
 from cot2lib.theory.construction import Design, TrigMNNS
 from cot2lib.theory.estimators import mse_ratio
@@ -71,9 +71,9 @@ def in_sequence(task):
     return stack_data([replace(run, supervision=replace(run.supervision, loss_on="sequence"))], "cpu")
 
 
-def thinks(rule):
-    """One thought by a rule, without keys."""
-    return decode(stack(), torch.zeros(2, 1, 2, dtype=torch.int64), rules(rule, 2))
+def thinks(rule, shape=(2, 1, 2)):
+    """One thought by a rule, without keys, for prompts of a shape."""
+    return decode(stack(), torch.zeros(shape, dtype=torch.int64), rules(rule, 2))
 
 
 REFUSALS = [
@@ -129,10 +129,13 @@ REFUSALS = [
     ("method 'pause': on ProsQA choose one of cot2, discrete, no-cot, coconut", lambda: spec("pause", task=GRAPHS)),
     ("profile 'slow'", lambda: spec("cot2", "slow")),
     ("profile [1] is unknown", lambda: spec("cot2", [1])),
-    ("task=3: give one of Task", lambda: spec(task=3)),
-    ("thought='Base': give one of Rule", lambda: spec(thought="Base")),
-    ("targets=4: give one of Targets", lambda: spec(targets=4)),
-    ("start='discrete': give one of RunSpec", lambda: grpo("discrete")),
+    ("task=3: give an instance of Task", lambda: spec(task=3)),
+    ("MNNS'>: give an instance of Task", lambda: check_task(MNNS)),
+    ("Base'>: give an instance of Rule", lambda: check_rule(Base, 9, 8)),
+    ("Frontier'>: give an instance of Targets", lambda: check_targets(Frontier, MNNS(), 42, 42)),
+    ("thought='Base': give an instance of Rule", lambda: spec(thought="Base")),
+    ("targets=4: give an instance of Targets", lambda: spec(targets=4)),
+    ("start='discrete': give an instance of RunSpec", lambda: grpo("discrete")),
     ("grpo takes no stpes; did you mean steps", lambda: grpo(spec("discrete"), stpes=3)),
     ("grpo takes no recipe; did you mean", lambda: grpo(spec("discrete"), recipe=3)),
     ("grpo takes no rato; did you mean ratio", lambda: grpo(spec("discrete", task=GRAPHS), rato="product")),
@@ -192,7 +195,7 @@ REFUSALS = [
     ("class Bare is no dataclass; write @dataclass(frozen=True) above it.", lambda: replace(SPECS[0], thought=Bare())),
     ("table: a field may be int, float, bool, str", odd),
     ("kind 'Retired'", lambda: from_data({"kind": "Retired"})),
-    ("recipe=3: give one of Recipe", lambda: from_data({"kind": "RunSpec", "recipe": 3})),
+    ("recipe=3: give an instance of Recipe", lambda: from_data({"kind": "RunSpec", "recipe": 3})),
     ("Recipe has other fields", lambda: from_data({"kind": "Recipe", "steps": 3, "lr": 0.1})),
     ("width", lambda: from_data({"kind": "Model", "width": 3})),
     ("spec of kind None", lambda: from_data({})),
@@ -213,7 +216,10 @@ REFUSALS = [
     ("temperature=0.0: must be above 0", lambda: Gumbel(0.0)),
     ("sigma=0", lambda: Gaussian(0.0)),
     ("this rule samples: pass keys=random.run_keys(seeds, Site.DECODE).", lambda: thinks(Discrete(1.0))),
+    ("prompts of shape (1, 2): give (run, prompt, token), one set for all runs", lambda: thinks(Base(), (1, 2))),
+    ("prompts of shape (3, 1, 2): give", lambda: thinks(Base(), (3, 1, 2))),
     ("token=-1: must be at least 0", lambda: thinks(Always(-1))),
+    ("rule: class Loose is no dataclass", lambda: check_rule(type("Loose", (Base,), {})(), 9, 8)),
     ("count=0: must be at least 1", lambda: FreshPath(0)),
     ("budget B=100", lambda: check_targets(Frontier(100), SMALLER_SUMS, 42, 42)),
     ("B=0", lambda: hindsight_targets(MNNS(), 0, "shared")),
@@ -247,7 +253,10 @@ REFUSALS = [
     ("'a' is no run; give what cot2lib.spec or cot2lib.grpo returns.", lambda: runs.run([spec(), "a"])),
     ("[RunSpec(recipe=Recipe(", lambda: runs.load([spec()])),
     ("Base(temperature=1.0, threshold=0.0, top=0) is no run", lambda: runs.curves([Base()])),
-    ("(CoT2, d=16, seed 43) and 2 more; ask with missing='train'", lambda: runs.run(SPECS, missing="error")),
+    (
+        "(CoT2, d=16, seed 43) and 2 more; ask run or load with missing='train'",
+        lambda: runs.run(SPECS, missing="error"),
+    ),
     ("no record of run", lambda: runs.curves(SPECS)),
     ("no trained weights of run", lambda: runs.load(SPECS[0], missing="error")),
     ("no record of run", lambda: runs.by_profile({"quick": SPECS, "paper": SPECS})),

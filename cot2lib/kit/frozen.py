@@ -149,7 +149,7 @@ def _coerced(name: str, hint, value):
 def as_instance(name: str, value, kind: type):
     """The value, if it is a frozen dataclass of a wanted kind; else raises SpecError."""
     if not isinstance(value, kind):
-        raise SpecError(f"{name}={value!r:.200}: give one of {kind.__name__}.")
+        raise SpecError(f"{name}={value!r:.200}: give an instance of {kind.__name__}.")
     own = type(value)
     if "__dataclass_params__" not in vars(own):
         raise SpecError(f"{name}: class {own.__name__} is no dataclass; write @dataclass(frozen=True) above it.")

@@ -95,7 +95,7 @@ def absent_message(missing: Sequence[Run], retrain: bool = False, lacks: str = "
     spec = missing[0]
     others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
     typed = next(filter(None, (command(spec) for command in COMMANDS)), None)
-    made = f"make it with `{typed}{' --retrain' * retrain}`, or ask" if typed else "ask"
+    made = f"make it with `{typed}{' --retrain' * retrain}`, or ask run or load" if typed else "ask run or load"
     return (
         f"{lacks} of run {spec.id} ({spec.method}, d={spec.model.d_model}, seed {spec.seed}){others}; "
         f"{made} with missing='train', which trains what is missing (in a chapter: retrain=True, which trains all "

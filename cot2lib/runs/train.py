@@ -170,6 +170,9 @@ def load_stack(specs: Sequence[Run], missing: str = "train", retrain: bool = Fal
     The weights belong to the rows that `run` gives, except for a record shipped without weights. Then they are of
     another training of its spec (other rounding), stored locally or made under `missing="train"`. With `retrain`
     shipped weights are ignored; the options are `device`, `threads`, `engine` and `stack` of `run`.
+
+    A spec of another thought rule is another run, and trained anew. To let a trained model think by a rule of yours,
+    load its own spec, and give `cot2lib.interventions.thought` the spec with the rule in place of its own.
     """
     require_some(specs)
     if len({(spec.task, spec.model) for spec in specs}) > 1:

@@ -42,7 +42,7 @@ def looked_into(monkeypatch, specs):
 def test_of_runs_reads_what_is_collected_and_names_what_is_missing(store, nothing_shipped, monkeypatch):
     one = rewarded()
     looked_into(monkeypatch, [one])
-    with pytest.raises(RecordError, match=r"no trained weights of run .*; ask with missing='train'"):
+    with pytest.raises(RecordError, match=r"no trained weights of run .*; ask run or load with missing='train'"):
         measured.measure("thoughts")
     with pytest.raises(RecordError, match=r"\(seed 42\) hold; ask with retrain=True"):
         thoughts_held.of_runs({"quick": [one]})

@@ -285,7 +285,7 @@ def test_malformed_targets_are_refused_before_training(said):
 
 
 def test_fresh_is_true_or_false():
-    rule = type("Counted", (type(own(frontier)),), {"fresh": 1})()
+    rule = dataclass(frozen=True)(type("Counted", (type(own(frontier)),), {"fresh": 1}))()
     with pytest.raises(SpecError, match="targets Counted: fresh is neither True nor False"):
         check_targets(rule, SUMS, 42, 42)
 
