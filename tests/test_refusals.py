@@ -219,6 +219,7 @@ REFUSALS = [
     ("prompts of shape (1, 2): give (run, prompt, token), one set for all runs", lambda: thinks(Base(), (1, 2))),
     ("prompts of shape (3, 1, 2): give", lambda: thinks(Base(), (3, 1, 2))),
     ("token=-1: must be at least 0", lambda: thinks(Always(-1))),
+    ("token=9: the vocabulary has 9 tokens", lambda: thinks(Always(9))),
     ("rule: class Loose is no dataclass", lambda: check_rule(type("Loose", (Base,), {})(), 9, 8)),
     ("count=0: must be at least 1", lambda: FreshPath(0)),
     ("budget B=100", lambda: check_targets(Frontier(100), SMALLER_SUMS, 42, 42)),

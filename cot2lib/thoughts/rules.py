@@ -28,6 +28,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from cot2lib.errors import SpecError
 from cot2lib.kit.frozen import Count, Frozen, Natural, NonNegative, Positive, Share
 from cot2lib.kit.random import normals
 
@@ -263,6 +264,8 @@ class Always(Rule):
     token: Natural
 
     def __call__(self, state: State) -> Thought:
+        if self.token >= state.logits.shape[-1]:
+            raise SpecError(f"token={self.token}: the vocabulary has {state.logits.shape[-1]} tokens.")
         return Thought(token_mean(torch.full_like(state.logits[..., :1], self.token, dtype=torch.int64), state.logits))
 
 
