@@ -6,7 +6,7 @@ from cot2lib.decode import decode, replay, rules
 from cot2lib.kit import random
 from cot2lib.kit.random import Site
 from cot2lib.model import GPT2Stack
-from cot2lib.thoughts import MTS, Base, Discrete
+from cot2lib.thoughts import MTS, Base, Discrete, Hidden
 
 
 @pytest.fixture
@@ -51,6 +51,13 @@ def test_samples_share_the_prompt_and_draw_apart(stack):
     assert torch.allclose(shared.logits, alone.logits, rtol=0, atol=1e-5)
     tokens = shared.weights.argmax(-1).view(3, 5, 3, 4)
     assert not torch.equal(tokens[:, :, 0], tokens[:, :, 1])
+
+
+def test_a_rule_for_every_step(stack):
+    """As in a stage of COCONUT: a hidden state, then a token, then the answer."""
+    rollout = decode(stack, PROMPTS, [Hidden(), Discrete(), Discrete()])
+    assert [latent is None for latent in rollout.latents] == [False, True, True]
+    assert torch.equal(rollout.weights[:, :, 1].argmax(-1), rollout.logits[:, :, 1].argmax(-1))
 
 
 @pytest.mark.parametrize("padded", [False, True])

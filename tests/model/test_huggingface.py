@@ -1,5 +1,6 @@
 import pytest
 import torch
+from builders import moved
 
 from cot2lib.errors import SpecError
 from cot2lib.model import GPT2Stack
@@ -14,7 +15,7 @@ def model(**options):
 
 
 def test_what_is_accepted_computes_the_same():
-    one, two = model(), model(n_inner=32, reorder_and_upcast_attn=True)
+    one, two = model(), moved(model(n_inner=32, reorder_and_upcast_attn=True), 0.1)
     stack = GPT2Stack.from_hf([one, two]).eval()
     ids = torch.arange(6)[None]
     logits = stack(stack.embed(ids))

@@ -133,6 +133,16 @@ def test_steps_of_drawn_states_are_independent_and_those_of_a_path_are_not():
     assert len(joint[DrawnState()]) > len(joint[FreshPath()]) == 4
 
 
+def test_parts_draw_independently():
+    one = Apart(DrawnState(), DrawnState())(visits(repeats=50))
+    assert 0.2 < (one.scored[:, 0].argmax(-1) == one.fed[:, 0].argmax(-1)).float().mean() < 0.8
+
+
+def test_a_path_of_many_is_the_mean_of_as_many():
+    weights = FreshPath(4)(visits()).scored[:, :2]
+    assert set((weights * 4).unique().tolist()) == {0.0, 1.0, 2.0, 3.0, 4.0}
+
+
 # What is kept
 
 

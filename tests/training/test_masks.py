@@ -77,7 +77,13 @@ def test_several_updates_think_again(monkeypatch):
     """The second update scores the first's answers after thoughts that the new weights think under the old masks."""
     seen, one = noted(monkeypatch), masked_trainer(masked(updates=2))
     drawn = []
-    monkeypatch.setattr(one, "decode", lambda *given, **options: drawn.append(decode(*given, **options)) or drawn[-1])
+
+    def written(*given, **options):
+        assert options["dropout"].probability == one.spec.mask
+        drawn.append(decode(*given, **options))
+        return drawn[-1]
+
+    monkeypatch.setattr(one, "decode", written)
     one.advance(1)
     assert seen[0][0][0].unflatten(1, (-1, 8)).std(2).min() > 0, "rollouts of a prompt differ"
     assert not torch.equal(drawn[0].weights[:, :, 0], drawn[1].weights[:, :, 0])
