@@ -106,7 +106,7 @@ def trajectory_shares(
     if budget is None and task.frontier != "complete":
         return walk_shares(forward, uniform=task.frontier == "nodes")
     finals = forward[-1]  # (input, state)
-    kept = kept_trajectories(task, budget, rows)
+    kept = kept_count(task, budget, rows)
     groups = task.score if ties == "shared" else task.preference
     shares = kept_fraction(finals, groups if groups.ndim == 1 else groups[rows], kept)
     whole = shares if ties == "shared" else shares.floor()
@@ -126,7 +126,7 @@ def walk_shares(forward: list[Mass], uniform: bool) -> Float[Tensor, "input step
     return reached / reached.sum(-1, keepdim=True)
 
 
-def kept_trajectories(task: Task, budget: int | None, rows: Rows) -> float | Float[Tensor, "input 1"]:
+def kept_count(task: Task, budget: int | None, rows: Rows) -> float | Float[Tensor, "input 1"]:
     """How many trajectories B keeps, for all inputs or for each; a float, because 2^m may need more than 64 bits."""
     if not isinstance(task.trajectories, Tensor):
         return float(task.trajectories if budget is None else budget)

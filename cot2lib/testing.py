@@ -19,7 +19,7 @@ from cot2lib.kit.frozen import as_instance, as_int
 from cot2lib.kit.random import Site
 from cot2lib.supervision import hindsight_targets, steps_of
 from cot2lib.targets import Shown, Targets, Visits
-from cot2lib.tasks.task import Frontier, Task
+from cot2lib.tasks.task import Averaged, Task
 from cot2lib.thoughts import Rule, Sampled, State, Thought
 
 NEAR = 1e-3  # the most that rounding takes from a sum of one
@@ -123,7 +123,7 @@ def check_task(
     it.need(isinstance(name, str) and name, "name", "is no text; give what tables call the task")
     for flag in ("padding_counts", "pairs"):
         it.need(isinstance(it.get(flag), bool), flag, "is neither True nor False")
-    choices = get_args(Frontier)
+    choices = get_args(Averaged)
     it.need(frontier in choices, "frontier", f"is {shown(frontier)}; choose one of {', '.join(choices)}")
 
     prompt, again = (it.call("prompt()", task.prompt, arrow, pauses) for _ in range(2))

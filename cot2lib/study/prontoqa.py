@@ -17,7 +17,7 @@ from cot2lib.study.report import PERCENT
 from cot2lib.tasks import ProntoQA
 from cot2lib.tasks.prontoqa import HOPS, READINGS, TWINS
 from cot2lib.tasks.reachability import token
-from cot2lib.tasks.variants import INPUTS, MOVED, NEITHER, Blocked, ancestors, degrees
+from cot2lib.tasks.variants import INPUTS, MOVED, NEITHER, Blocked, ancestry, degrees
 
 # Names of tests, which stand in the records
 UNSEEN, SEEN, RENAMED = "drawn names", "seen graphs", "seen graphs, new names"
@@ -129,7 +129,7 @@ def shortcuts(task: ProntoQA) -> dict[str, float]:
         "something leads to the concept before the property": has(into, 1),
         "the concept before the property leads elsewhere too": has(out, 2),
         "the concept before the property leads to two others or more": has(out, 3),
-        "the concept before the property has two ancestors or more": has(ancestors(task), 2),
+        "the concept before the property has two ancestors or more": has(ancestry(task), 2),
     }
     return {
         name: PERCENT * (said == (task.answer_ids == token("True"))).double().mean().item()

@@ -35,7 +35,7 @@ from cot2lib.errors import SpecError
 from cot2lib.kit import random
 from cot2lib.kit.frozen import Natural
 from cot2lib.kit.random import Site
-from cot2lib.tasks.task import Frontier, Rows, Task, needed
+from cot2lib.tasks.task import Averaged, Rows, Task, needed
 
 SPECIALS = (
     "<PAD>", "<EOS>", "->", "Description", "{", "}", ".", "in", "not in", "or", "Question", "Steps", "Answer", "True",
@@ -75,7 +75,7 @@ class Reachability(Task):
 
     naming: Naming = "fresh"
     grammar: Literal["pairs", "sentences"] = "pairs"
-    frontier: Frontier = "walks"
+    frontier: Averaged = "walks"
     seed: Natural = 0
     deal: Natural = 0
     padding_counts: bool = False

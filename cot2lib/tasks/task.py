@@ -21,7 +21,7 @@ from cot2lib.errors import SpecError
 from cot2lib.kit.frozen import Frozen
 
 TRAIN_SHARE = 0.8
-Frontier = Literal["walks", "nodes", "complete"]  # what the full budget may average
+Averaged = Literal["walks", "nodes", "complete"]  # what the full budget averages
 Rows = slice | Int[Tensor, " row"]  # which inputs
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ class Task(Frozen, ABC):
         return self.most_trajectories
 
     @property
-    def frontier(self) -> Frontier:
+    def frontier(self) -> Averaged:
         """What the full budget averages.
 
         It is "complete" trajectories, all "walks" from the start, also those that end early, or uniformly the

@@ -51,7 +51,7 @@ def depths(task: Reachability) -> Int[Tensor, "input name"]:
     return distances(task.edges, task.names).masked_fill(~sources[..., None], UNREACHED).amin(1)
 
 
-def ancestors(task: Reachability) -> Int[Tensor, "input name"]:
+def ancestry(task: Reachability) -> Int[Tensor, "input name"]:
     """Number of nodes from which each name is reached."""
     hops = distances(task.edges, task.names)
     return ((hops > 0) & (hops < UNREACHED)).sum(1)

@@ -115,7 +115,7 @@ def test_depths_are_hops_from_the_nearest_source():
 def test_ancestors_and_rules_are_those_of_counting():
     """On 60 graphs, counted by networkx."""
     task = made("28 names")
-    found, rules = variants.ancestors(task), questions.rules(task)
+    found, rules = variants.ancestry(task), questions.rules(task)
     for row in range(task.size):
         edges = graph(task, row)
         ancestors = {node: len(networkx.ancestors(edges, node)) for node in edges}

@@ -24,7 +24,7 @@ from cot2lib.study.prosqa.runs import with_weights
 from cot2lib.tasks import ProsQA
 from cot2lib.tasks.prosqa import FEWEST_HOPS, fetch, published
 from cot2lib.tasks.reachability import MOST_HOPS, NAMINGS
-from cot2lib.tasks.variants import INPUTS, LEAVES, Distracted, Rewritten, ancestors, can_be_rewritten, depths, has_room
+from cot2lib.tasks.variants import INPUTS, LEAVES, Distracted, Rewritten, ancestry, can_be_rewritten, depths, has_room
 
 AT_ONCE = 500  # questions of a file, between two looks at the progress
 HERE = Path(__file__).parents[3] / "tests" / "data" / "prosqa_valid.json"  # in a clone
@@ -126,7 +126,7 @@ def rules(task: ProsQA) -> list[str]:
     """Count for each question how many of the two rules that beat chance on our graphs are right: to take the option
     that is farther from its nearest source, or has more ancestors. No rule is right in a tie."""
     right = torch.zeros(task.size, dtype=torch.int64)
-    for values in (depths(task), ancestors(task)):
+    for values in (depths(task), ancestry(task)):
         target, other = values.gather(1, task.options).unbind(1)
         right += target > other
     return [RULES[2 - count] for count in right.tolist()]
