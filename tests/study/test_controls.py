@@ -103,7 +103,7 @@ def test_measures_on_steps_are_differences_by_seed():
 
 
 def test_mixtures_change_verdicts_on_the_smoothed_path_alone():
-    """As the page of predictions says: there every explanation is then open, and most leads on numbers are larger."""
+    """As the page of predictions says: every explanation is open there, and most leads on numbers that change grow."""
     rows, edited = outcomes.read(SEEDS)
     assert rows["commit"].str.startswith("5cf5852").sum() == 150, "the page says so"
     mixed = outcomes.decoded(rows, frame.at(edited, edit=f"decoded by {Base().label}"))
