@@ -76,7 +76,7 @@ def test_collect_and_shown_model_name_what_is_missing(store, tiny, tmp_path, mon
 
 
 @pytest.mark.parametrize("seeds, verdict", [((42, 43, 44), "reproduced"), ((42,), "open: fewer than 3 seeds")])
-def test_three_of_four_limits_are_those_of_the_papers_table(monkeypatch, seeds, verdict):
+def test_three_of_four_limits_are_those_at_which_the_paper_has_mts_ahead(monkeypatch, seeds, verdict):
     """By the paper's own table the claim holds; with one limit less it does not."""
     rows = []
     for run in (run for run in of_paper() if run.seed in seeds):
