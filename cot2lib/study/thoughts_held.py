@@ -68,6 +68,6 @@ def of_runs(requests: Mapping[str, Sequence[GRPOSpec]], retrained: str | None = 
     found = pd.concat([table for table in tables if len(table)] or tables)
     if found.empty and (asked := [run for specs in requests.values() for run in specs]):
         raise RecordError(
-            f"no measure of what the thoughts of run {asked[0].id} (seed {asked[0].seed}) hold; ask with retrain=True."
+            f"no entropies of thoughts of run {asked[0].id} (seed {asked[0].seed}); ask with retrain=True."
         )
     return found

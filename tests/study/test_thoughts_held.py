@@ -44,7 +44,7 @@ def test_of_runs_reads_what_is_collected_and_names_what_is_missing(store, nothin
     looked_into(monkeypatch, [one])
     with pytest.raises(RecordError, match=r"no trained weights of run .*; ask run or load with missing='train'"):
         measured.measure("thoughts")
-    with pytest.raises(RecordError, match=r"\(seed 42\) hold; ask with retrain=True"):
+    with pytest.raises(RecordError, match=r"\(seed 42\); ask with retrain=True"):
         thoughts_held.of_runs({"quick": [one]})
     runs.run([one])
     measured.measure("thoughts")
