@@ -10,7 +10,8 @@ import pandas as pd
 
 from cot2lib.errors import SpecError
 from cot2lib.kit.frozen import distinct
-from cot2lib.metrics import LEVEL
+from cot2lib.metrics import LEVEL, paired_interval
+from cot2lib.runs import records
 from cot2lib.specs import profiles
 from cot2lib.specs.profiles import TWENTY
 from cot2lib.study import report
@@ -20,6 +21,7 @@ from cot2lib.study.claims.queries import Read, reading
 from cot2lib.study.claims.rows import KINDS
 from cot2lib.study.judge import DIFFERS, FEWEST_SEEDS, NOT, Words, group, in_words, number_verdict
 from cot2lib.study.printed import claims, plain, readable, sources, value_text
+from cot2lib.study.report import PERCENT, RECIPES, describe
 
 COLUMNS = (
     "id", "paper_value", "profile", "seeds", "last", "last_low", "last_high", "best", "split_half", "verdict",
@@ -172,7 +174,7 @@ def open_table(rows: pd.DataFrame, profile: str) -> pd.DataFrame:
     return waiting.groupby(["task", "verdict"], sort=False).size().reset_index(name="claims")
 
 
-# How much the rule can be trusted
+# How much the rule and the records can be trusted
 
 
 def misses_table(rows: pd.DataFrame, read: Read) -> pd.DataFrame:
@@ -196,6 +198,44 @@ def misses_table(rows: pd.DataFrame, read: Read) -> pd.DataFrame:
     table = pd.DataFrame(found, columns=columns).groupby("family", sort=False).sum().reset_index()
     table.insert(3, "by chance", (1 - LEVEL) * table["numbers"])
     return table
+
+
+def drift_table() -> pd.DataFrame:
+    """Runs that were trained once more, by kind and processor: who trained, and how far apart they end, paired.
+
+    Random numbers are the same everywhere. Sums in another order round differently, which parts two supervised
+    trainings after some thousand steps, and policy gradients as soon as one sampled token turns. So a record promises
+    its first losses, and its results are one draw from a distribution.
+    """
+    found = []
+    for profile, name in RECIPES.items():
+        rows = records.shipped_table(f"drift.{profile}.again", ["kind", "device_again"])
+        for (kind, _), part in rows.groupby(["kind", "device_again"], sort=False):
+            ends, means = (
+                paired_interval(PERCENT * part[f"{column}_again"], PERCENT * part[f"{column}_recorded"])
+                for column in ("last", "curve_mean")
+            )
+            found.append(
+                {
+                    "runs": kind,
+                    "seeds": len(part),
+                    "recorded by": made_by(part, "recorded"),
+                    "again by": made_by(part, "again"),
+                    "last epoch": describe(ends.mean, ends.low, ends.high),
+                    "over training": describe(means.mean, means.low, means.high, 2),
+                    "farthest": float((PERCENT * (part["last_again"] - part["last_recorded"])).abs().max()),
+                    "recipe": name,
+                }
+            )
+    return pd.DataFrame(found)
+
+
+def made_by(part: pd.DataFrame, when: str) -> str:
+    """Engine, processor and runs in a stack, each named once."""
+    cores = part[f"device_{when}"].str.removeprefix("cpu (").str.removesuffix(")").str.replace("(R)", "")
+    engines, sizes = part[f"engine_{when}"], part[f"stacked_{when}"].astype(str)
+    named = [", ".join(values.unique()) for values in (engines, cores, sizes)]
+    return f"{named[0]} on {named[1]}, stack of {named[2]}"
 
 
 def predicted() -> pd.DataFrame:
